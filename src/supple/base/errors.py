@@ -1,0 +1,83 @@
+"""Error classes. Each carries what a reader needs to mend the cause: a place, what was expected, what came, a hint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from supple.base.source import Span, excerpt
+
+
+class SuppleError(Exception):
+    """Base of every error that Supple raises on purpose."""
+
+
+class InternalError(SuppleError):
+    """A fault of Supple itself: an invariant did not hold. Please report it."""
+
+
+@dataclass
+class Note:
+    """A second place that helps to understand an error, such as the definition of a misused variable."""
+
+    message: str
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        where = f"\n{excerpt(self.span)}" if self.span is not None else ""
+        return f"note: {self.message}{where}"
+
+
+@dataclass(eq=False)
+class DiagnosticError(SuppleError, ValueError):
+    """A program was refused.
+
+    ``str(error)`` shows file, line and column, the source line with a caret, what was expected and what came,
+    and a hint where there is a common mistake. ``rule`` is the short name of the check that refused it.
+    """
+
+    message: str
+    span: Span | None = None
+    expected: str | None = None
+    actual: str | None = None
+    hint: str | None = None
+    rule: str | None = None
+    notes: list[Note] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        Exception.__init__(self, self.message)
+
+    def __str__(self) -> str:
+        lines = [f"error: {self.message}" + (f" [{self.rule}]" if self.rule else "")]
+        if self.span is not None:
+            lines.append(excerpt(self.span))
+        if self.expected is not None:
+            lines.append(f"  expected: {self.expected}")
+        if self.actual is not None:
+            lines.append(f"  actual:   {self.actual}")
+        if self.hint is not None:
+            lines.append(f"  hint:     {self.hint}")
+        lines.extend(str(note) for note in self.notes)
+        return "\n".join(lines)
+
+
+class TypeCheckError(DiagnosticError, TypeError):
+    """An expression's type does not fit where it is used (also a ``TypeError``)."""
+
+
+class NotSupportedError(DiagnosticError, NotImplementedError):
+    """The construct is understood but not supported (yet); the message names it."""
+
+
+class ArgumentError(SuppleError, TypeError, ValueError):
+    """A compiled function was called with arguments that do not fit its signature."""
+
+
+class ExecutionError(SuppleError, RuntimeError):
+    """A compiled or interpreted function failed while it ran (an index out of bounds, a size that does not fit)."""
+
+
+class RegistryError(SuppleError, KeyError):
+    """A name was registered twice, or looked up and not found."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""

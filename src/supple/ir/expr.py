@@ -1,0 +1,793 @@
+"""Expressions that both levels share: the one `Var`, scalar arithmetic, `Call`.
+
+Nodes are kept as written: nothing is simplified on construction. On scalar expressions the Python operators build
+nodes (``==`` and ``<`` too); ``bool()`` of a comparison that is not decidable from literals raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any, ClassVar
+
+from supple.base import dtypes
+from supple.ir.node import Expr, Node, Role, Type, define, ignored, node
+from supple.ir.types import BufferType, PrimType, StringType, TensorType, TupleType, prim_type
+
+ExprLike = Any  # an Expr, or a Python int, float, bool that becomes a literal
+
+TENSOR_OPERATORS: dict[str, Callable[..., Expr]] = {}
+"""Python operator name (``"add"``, ``"neg"``, ``"getitem"``) -> builder of the tensor operator's call.
+
+Filled by the operator declarations: ``x + y`` on tensors means whatever operator declared itself as ``"add"``.
+"""
+
+
+class _Operators:
+    """Python operators on expressions: scalar nodes on scalars, tensor operators on tensors."""
+
+    __slots__ = ()
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return _binary("add", self, other)
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return _binary("add", other, self)
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return _binary("sub", self, other)
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return _binary("sub", other, self)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return _binary("mul", self, other)
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return _binary("mul", other, self)
+
+    def __truediv__(self, other: ExprLike) -> Expr:
+        return _binary("truediv", self, other)
+
+    def __rtruediv__(self, other: ExprLike) -> Expr:
+        return _binary("truediv", other, self)
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return _binary("floordiv", self, other)
+
+    def __rfloordiv__(self, other: ExprLike) -> Expr:
+        return _binary("floordiv", other, self)
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return _binary("mod", self, other)
+
+    def __rmod__(self, other: ExprLike) -> Expr:
+        return _binary("mod", other, self)
+
+    def __pow__(self, other: ExprLike) -> Expr:
+        return _binary("pow", self, other)
+
+    def __rpow__(self, other: ExprLike) -> Expr:
+        return _binary("pow", other, self)
+
+    def __and__(self, other: ExprLike) -> Expr:
+        return _binary("and", self, other)
+
+    def __rand__(self, other: ExprLike) -> Expr:
+        return _binary("and", other, self)
+
+    def __or__(self, other: ExprLike) -> Expr:
+        return _binary("or", self, other)
+
+    def __ror__(self, other: ExprLike) -> Expr:
+        return _binary("or", other, self)
+
+    def __xor__(self, other: ExprLike) -> Expr:
+        return _binary("xor", self, other)
+
+    def __rxor__(self, other: ExprLike) -> Expr:
+        return _binary("xor", other, self)
+
+    def __lshift__(self, other: ExprLike) -> Expr:
+        return _binary("lshift", self, other)
+
+    def __rlshift__(self, other: ExprLike) -> Expr:
+        return _binary("lshift", other, self)
+
+    def __rshift__(self, other: ExprLike) -> Expr:
+        return _binary("rshift", self, other)
+
+    def __rrshift__(self, other: ExprLike) -> Expr:
+        return _binary("rshift", other, self)
+
+    def __lt__(self, other: ExprLike) -> Expr:
+        return _binary("lt", self, other)
+
+    def __le__(self, other: ExprLike) -> Expr:
+        return _binary("le", self, other)
+
+    def __gt__(self, other: ExprLike) -> Expr:
+        return _binary("gt", self, other)
+
+    def __ge__(self, other: ExprLike) -> Expr:
+        return _binary("ge", self, other)
+
+    def __eq__(self, other: object) -> Any:
+        if is_scalar(self) and (isinstance(other, (int, float)) or is_scalar(other)):
+            return _binary("eq", self, other)
+        return self is other
+
+    def __ne__(self, other: object) -> Any:
+        if is_scalar(self) and (isinstance(other, (int, float)) or is_scalar(other)):
+            return _binary("ne", self, other)
+        return self is not other
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def __neg__(self) -> Expr:
+        return _unary("neg", self)
+
+    def __invert__(self) -> Expr:
+        return _unary("invert", self)
+
+    def __bool__(self) -> bool:
+        return _truth(self)
+
+    def __getitem__(self, index: Any) -> Expr:
+        return _getitem(self, index)
+
+    def __iter__(self) -> Any:
+        ty = getattr(self, "ty", None)
+        if not isinstance(ty, TupleType):
+            raise TypeError(f"cannot iterate over {type(self).__name__}: only a tuple of known length can be unpacked")
+        return iter([self[i] for i in range(len(ty.fields))])
+
+    def __call__(self, *args: Expr) -> Expr:
+        return Call(self, tuple(as_expr(a) for a in args))
+
+    def astype(self, dtype: str) -> Expr:
+        """The value converted to another dtype."""
+        if is_scalar(self):
+            return cast(dtype, self)  # type: ignore[arg-type]
+        return _tensor("astype", self, dtype)
+
+
+@node
+class ExprWithOps(_Operators, Expr):
+    """An expression with Python operators (all kinds except `Op` and `GlobalVar`)."""
+
+
+# ---------------------------------------------------------------------------------------------------------- variables
+
+
+@node
+class Var(ExprWithOps):
+    """A variable of either level. Its identity is the object; the name is a hint for printing."""
+
+    name: str = ignored()
+    ty: Type | None = None
+
+    @property
+    def name_hint(self) -> str:
+        return self.name
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of a scalar, tensor or buffer variable."""
+        return _dtype_of(self)
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        """The shape of a buffer variable, or the known shape of a tensor variable."""
+        return _shape_of(self)
+
+    def scope(self) -> str:
+        """The storage scope of a buffer variable."""
+        if not isinstance(self.ty, BufferType):
+            raise TypeError(f"{self.name} is not a buffer")
+        return self.ty.scope
+
+
+@node
+class DataflowVar(Var):
+    """A variable that is visible only inside its dataflow block."""
+
+
+def is_buffer(e: object) -> bool:
+    """Whether an expression is a buffer variable."""
+    return isinstance(e, Var) and isinstance(e.ty, BufferType)
+
+
+# ----------------------------------------------------------------------------------------------------------- literals
+
+
+@node
+class IntImm(ExprWithOps):
+    """An integer or boolean literal."""
+
+    value: int
+    dtype: str = "int32"
+
+    def __post_init__(self) -> None:
+        row = dtypes.row(self.dtype)
+        if row.kind == "bool":
+            low, high = 0, 1
+        elif row.kind == "uint":
+            low, high = 0, (1 << row.bits) - 1
+        elif row.kind == "int":
+            low, high = -(1 << (row.bits - 1)), (1 << (row.bits - 1)) - 1
+        else:
+            raise TypeError(f"IntImm: expected an integer or bool dtype, got {self.dtype!r}")
+        if not low <= self.value <= high:
+            raise OverflowError(f"{self.value} does not fit in {self.dtype}")
+
+    @property
+    def ty(self) -> Type:
+        return prim_type(self.dtype)
+
+    def __int__(self) -> int:
+        return self.value
+
+    def __index__(self) -> int:
+        return self.value
+
+
+@node
+class FloatImm(ExprWithOps):
+    """A floating-point literal."""
+
+    value: float
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if not dtypes.is_float(self.dtype):
+            raise TypeError(f"FloatImm: expected a floating-point dtype, got {self.dtype!r}")
+
+    @property
+    def ty(self) -> Type:
+        return prim_type(self.dtype)
+
+    def __float__(self) -> float:
+        return self.value
+
+
+@node
+class StringImm(ExprWithOps):
+    """A string literal."""
+
+    value: str
+
+    @property
+    def ty(self) -> Type:
+        return STRING
+
+
+STRING = StringType()
+
+
+# ------------------------------------------------------------------------------------------------- scalar arithmetic
+
+
+@node
+class BinaryOp(ExprWithOps):
+    """Base of scalar operators on two operands of equal dtype; ``symbol`` is the Python operator, or ``""``."""
+
+    symbol: ClassVar[str] = ""
+    a: Expr
+    b: Expr
+    dtype: str = field(init=False, metadata={"role": Role.IGNORE})
+
+    def __post_init__(self) -> None:
+        left, right = scalar_dtype(self.a), scalar_dtype(self.b)
+        if left != right:
+            raise TypeError(f"{type(self).__name__}: operands must have one dtype, got {left} and {right}")
+        self.dtype = self._result(left)  # type: ignore[misc]
+
+    @staticmethod
+    def _result(dtype: str) -> str:
+        return dtype
+
+    @property
+    def ty(self) -> Type:
+        return prim_type(self.dtype)
+
+
+@node
+class Add(BinaryOp):
+    """Sum."""
+
+    symbol: ClassVar[str] = "+"
+
+
+@node
+class Sub(BinaryOp):
+    """Difference."""
+
+    symbol: ClassVar[str] = "-"
+
+
+@node
+class Mul(BinaryOp):
+    """Product."""
+
+    symbol: ClassVar[str] = "*"
+
+
+@node
+class Div(BinaryOp):
+    """Division: true for floats, truncating for integers."""
+
+    symbol: ClassVar[str] = "/"
+
+
+@node
+class Mod(BinaryOp):
+    """Remainder of truncating division (C's ``%``)."""
+
+
+@node
+class FloorDiv(BinaryOp):
+    """Floor division; ``x // 0`` is 0."""
+
+    symbol: ClassVar[str] = "//"
+
+
+@node
+class FloorMod(BinaryOp):
+    """Remainder of floor division (Python's ``%``); ``x % 0`` is 0."""
+
+    symbol: ClassVar[str] = "%"
+
+
+@node
+class Min(BinaryOp):
+    """Minimum; NaN propagates."""
+
+
+@node
+class Max(BinaryOp):
+    """Maximum; NaN propagates."""
+
+
+@node
+class CompareOp(BinaryOp):
+    """Base of comparisons; the result is a bool (a vector of bools for vectors)."""
+
+    @staticmethod
+    def _result(dtype: str) -> str:
+        return dtypes.vector("bool", dtypes.lanes(dtype))
+
+
+@node
+class EQ(CompareOp):
+    """``a == b``."""
+
+    symbol: ClassVar[str] = "=="
+
+
+@node
+class NE(CompareOp):
+    """``a != b``."""
+
+    symbol: ClassVar[str] = "!="
+
+
+@node
+class LT(CompareOp):
+    """``a < b``."""
+
+    symbol: ClassVar[str] = "<"
+
+
+@node
+class LE(CompareOp):
+    """``a <= b``."""
+
+    symbol: ClassVar[str] = "<="
+
+
+@node
+class GT(CompareOp):
+    """``a > b``."""
+
+    symbol: ClassVar[str] = ">"
+
+
+@node
+class GE(CompareOp):
+    """``a >= b``."""
+
+    symbol: ClassVar[str] = ">="
+
+
+@node
+class And(CompareOp):
+    """Logical ``a and b`` of bools; ``b`` is not evaluated when ``a`` decides."""
+
+    symbol: ClassVar[str] = "and"
+
+
+@node
+class Or(CompareOp):
+    """Logical ``a or b`` of bools; ``b`` is not evaluated when ``a`` decides."""
+
+    symbol: ClassVar[str] = "or"
+
+
+@node
+class Not(ExprWithOps):
+    """Logical negation of a bool."""
+
+    a: Expr
+
+    @property
+    def dtype(self) -> str:
+        return scalar_dtype(self.a)
+
+    @property
+    def ty(self) -> Type:
+        return prim_type(self.dtype)
+
+
+@node
+class Select(ExprWithOps):
+    """``true_value if condition else false_value``; both values may be evaluated."""
+
+    condition: Expr
+    true_value: Expr
+    false_value: Expr
+
+    def __post_init__(self) -> None:
+        left, right = scalar_dtype(self.true_value), scalar_dtype(self.false_value)
+        if left != right:
+            raise TypeError(f"Select: both values must have one dtype, got {left} and {right}")
+
+    @property
+    def dtype(self) -> str:
+        return scalar_dtype(self.true_value)
+
+    @property
+    def ty(self) -> Type:
+        return prim_type(self.dtype)
+
+
+@node
+class Cast(ExprWithOps):
+    """A value converted to another dtype (float to integer saturates, NaN becomes 0)."""
+
+    dtype: str
+    value: Expr
+
+    @property
+    def ty(self) -> Type:
+        return prim_type(self.dtype)
+
+
+@node
+class Ramp(ExprWithOps):
+    """The vector ``base, base + stride, ...`` of ``lanes`` elements."""
+
+    base: Expr
+    stride: Expr
+    lanes: int
+
+    @property
+    def dtype(self) -> str:
+        return dtypes.vector(scalar_dtype(self.base), self.lanes)
+
+    @property
+    def ty(self) -> Type:
+        return prim_type(self.dtype)
+
+
+@node
+class Broadcast(ExprWithOps):
+    """The vector that holds ``value`` in all ``lanes``."""
+
+    value: Expr
+    lanes: int
+
+    @property
+    def dtype(self) -> str:
+        return dtypes.vector(scalar_dtype(self.value), self.lanes)
+
+    @property
+    def ty(self) -> Type:
+        return prim_type(self.dtype)
+
+
+@node
+class Let(ExprWithOps):
+    """``body`` with ``var`` standing for ``value``."""
+
+    var: Var = define()
+    value: Expr
+    body: Expr
+
+    @property
+    def dtype(self) -> str:
+        return scalar_dtype(self.body)
+
+    @property
+    def ty(self) -> Type:
+        return prim_type(self.dtype)
+
+
+@node
+class BufferLoad(ExprWithOps):
+    """``buffer[indices]``; the last index may be a vector."""
+
+    buffer: Var
+    indices: tuple[Expr, ...]
+    dtype: str = field(init=False, metadata={"role": Role.IGNORE})
+
+    def __post_init__(self) -> None:
+        ty = self.buffer.ty
+        if not isinstance(ty, BufferType):
+            raise TypeError(f"{self.buffer.name} is not a buffer: it cannot be indexed here")
+        if len(self.indices) != len(ty.shape):
+            raise TypeError(
+                f"{self.buffer.name} has {len(ty.shape)} dimensions, but {len(self.indices)} indices were given"
+            )
+        count = 1
+        for index in self.indices:
+            count *= dtypes.lanes(scalar_dtype(index))
+        self.dtype = dtypes.vector(ty.dtype, count * dtypes.lanes(ty.dtype))  # type: ignore[misc]
+
+    @property
+    def ty(self) -> Type:
+        return prim_type(self.dtype)
+
+
+@node
+class Range(Node):
+    """The half-open interval ``[min, min + extent)``."""
+
+    min: Expr
+    extent: Expr
+
+
+# ------------------------------------------------------------------------------------------------------------- calls
+
+
+@node
+class Call(ExprWithOps):
+    """``op(args)``: an operator, a function of the module, a local function, or a scalar intrinsic.
+
+    ``attrs`` are the operator's compile-time attributes by name; ``ty_args`` the explicit result types of packed calls;
+    ``ty`` the deduced type (None until the builder normalises the call).
+    """
+
+    op: Expr
+    args: tuple[Expr, ...]
+    attrs: dict[str, Any] = field(default_factory=dict)
+    ty_args: tuple[Type, ...] = ()
+    ty: Type | None = ignored(default=None)
+
+    @property
+    def dtype(self) -> str:
+        return _dtype_of(self)
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        return _shape_of(self)
+
+
+# ---------------------------------------------------------------------------------------------- helpers on expressions
+
+
+def is_scalar(e: object) -> bool:
+    """Whether ``e`` is an expression with a scalar (or vector) type."""
+    return isinstance(e, Expr) and isinstance(getattr(e, "ty", None), PrimType)
+
+
+def scalar_dtype(e: Expr) -> str:
+    """The dtype of a scalar expression; raises ``TypeError`` for any other."""
+    dtype = getattr(e, "dtype", None)
+    if isinstance(dtype, str) and is_scalar(e):
+        return dtype
+    raise TypeError(f"expected a scalar expression, got {type(e).__name__} of type {getattr(e, 'ty', None)}")
+
+
+def const(value: bool | int | float, dtype: str | None = None) -> Expr:
+    """A literal. Without a dtype: bool, int32 (int64 where it does not fit), float32."""
+    if dtype is None:
+        if isinstance(value, bool):
+            dtype = "bool"
+        elif isinstance(value, int):
+            dtype = "int32" if -(1 << 31) <= value < (1 << 31) else "int64"
+        else:
+            dtype = "float32"
+    lanes = dtypes.lanes(dtype)
+    if lanes > 1:
+        return Broadcast(const(value, dtypes.element(dtype)), lanes)
+    if dtypes.is_float(dtype):
+        return FloatImm(float(value), dtype)
+    return IntImm(int(value), dtype)
+
+
+def int64(value: int) -> IntImm:
+    """A 64-bit integer literal, as shapes use."""
+    return IntImm(value, "int64")
+
+
+def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
+    """``value`` itself if it is an expression, else the literal (int64 for Python ints unless a dtype is given)."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, bool):
+        return const(value, dtype or "bool")
+    if hasattr(value, "__index__"):
+        return const(value.__index__(), dtype or "int64")
+    if isinstance(value, float) or hasattr(value, "__float__"):
+        return const(float(value), dtype or "float32")
+    if isinstance(value, str):
+        return StringImm(value)
+    raise TypeError(f"expected an expression or a number, got {value!r}")
+
+
+def cast(dtype: str, value: ExprLike) -> Expr:
+    """``value`` converted to ``dtype``; literals are converted at once, a value of that dtype is returned as it is."""
+    dtypes.check_dtype(dtype)
+    if not isinstance(value, Expr):
+        return const(value, dtype)
+    if scalar_dtype(value) == dtype:
+        return value
+    if isinstance(value, IntImm) and dtypes.lanes(dtype) == 1:
+        return const(value.value, dtype)
+    return Cast(dtype, value)
+
+
+def match_dtypes(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
+    """Both operands in one dtype: literals follow the other operand, the narrower is widened, ints go to floats."""
+    if not isinstance(a, Expr) and not isinstance(b, Expr):
+        return match_dtypes(const(a), b)
+    if not isinstance(a, Expr):
+        right, left = match_dtypes(b, a)
+        return left, right
+    left_type = scalar_dtype(a)
+    if not isinstance(b, Expr):
+        as_float = isinstance(b, float) and not dtypes.is_float(left_type)
+        return match_dtypes(a, const(b, None if as_float else left_type))
+    right_type = scalar_dtype(b)
+    if left_type == right_type:
+        return a, b
+    lanes_a, lanes_b = dtypes.lanes(left_type), dtypes.lanes(right_type)
+    if lanes_a != lanes_b:
+        if lanes_a == 1:
+            return match_dtypes(Broadcast(a, lanes_b), b)
+        if lanes_b == 1:
+            return match_dtypes(a, Broadcast(b, lanes_a))
+        raise TypeError(f"cannot combine vectors of {lanes_a} and {lanes_b} lanes")
+    common = dtypes.vector(_common(dtypes.element(left_type), dtypes.element(right_type)), lanes_a)
+    return cast(common, a), cast(common, b)
+
+
+def _common(a: str, b: str) -> str:
+    x, y = dtypes.row(a), dtypes.row(b)
+    rank = {"bool": 0, "uint": 1, "int": 2, "float": 3}
+    if x.kind not in rank or y.kind not in rank:
+        raise TypeError(f"cannot combine {a} and {b}")
+    if x.kind == y.kind:
+        return a if x.bits >= y.bits else b
+    if "float" in (x.kind, y.kind) or "bool" in (x.kind, y.kind):
+        return a if rank[x.kind] > rank[y.kind] else b
+    if x.bits == y.bits:  # signed with unsigned of one width
+        return a if x.kind == "uint" else b
+    return a if x.bits > y.bits else b
+
+
+_SCALAR_BINARY: dict[str, type[BinaryOp]] = {
+    "add": Add, "sub": Sub, "mul": Mul, "floordiv": FloorDiv, "mod": FloorMod,
+    "lt": LT, "le": LE, "gt": GT, "ge": GE, "eq": EQ, "ne": NE,
+}  # fmt: skip
+
+SCALAR_OPERATORS: dict[str, Callable[..., Expr]] = {}
+"""Python operator name -> builder of the scalar intrinsic (``"and"`` -> bitwise and, ``"pow"``), filled by the table."""
+
+
+def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
+    if _is_tensor(a) or _is_tensor(b):
+        return _tensor(name, a, b)
+    left, right = match_dtypes(a, b)
+    if name == "truediv":
+        if not dtypes.is_float(scalar_dtype(left)):
+            raise TypeError("'/' on integers is ambiguous: write a // b, or T.Div(a, b) for truncating division")
+        return Div(left, right)
+    kind = _SCALAR_BINARY.get(name)
+    if kind is not None:
+        return kind(left, right)
+    return SCALAR_OPERATORS[name](left, right)
+
+
+def _unary(name: str, a: Any) -> Expr:
+    if _is_tensor(a):
+        return _tensor(name, a)
+    if name == "neg":
+        if isinstance(a, IntImm):
+            return IntImm(-a.value, a.dtype)
+        if isinstance(a, FloatImm):
+            return FloatImm(-a.value, a.dtype)
+        return Mul(a, const(-1, scalar_dtype(a)))
+    return SCALAR_OPERATORS[name](a)
+
+
+def _is_tensor(e: object) -> bool:
+    if not isinstance(e, Expr):
+        return False
+    ty = getattr(e, "ty", None)
+    return isinstance(ty, TensorType) or (ty is None and isinstance(e, (Var, Call)))
+
+
+def _tensor(name: str, *args: Any) -> Expr:
+    build = TENSOR_OPERATORS.get(name)
+    if build is None:
+        raise TypeError(f"tensors have no operator {name!r}")
+    return build(*args)
+
+
+def _getitem(e: Any, index: Any) -> Expr:
+    ty = getattr(e, "ty", None)
+    if isinstance(ty, BufferType):
+        indices = index if isinstance(index, tuple) else (index,)
+        return BufferLoad(e, tuple(as_expr(i, "int32") for i in indices))
+    if isinstance(ty, TupleType) or (ty is None and isinstance(index, int)):
+        position = int(index)
+        if isinstance(ty, TupleType) and not -len(ty.fields) <= position < len(ty.fields):
+            raise IndexError(f"tuple of {len(ty.fields)} fields has no field {position}")
+        return TupleGetItem(e, position % len(ty.fields) if isinstance(ty, TupleType) else position)
+    return _tensor("getitem", e, index)
+
+
+@node
+class TupleGetItem(ExprWithOps):
+    """One field of a tuple."""
+
+    tuple_value: Expr
+    index: int
+    ty: Type | None = ignored(default=None)
+
+
+_DECIDE: dict[type, Callable[[Any, Any], bool]] = {
+    EQ: lambda a, b: a == b, NE: lambda a, b: a != b, LT: lambda a, b: a < b,
+    LE: lambda a, b: a <= b, GT: lambda a, b: a > b, GE: lambda a, b: a >= b,
+}  # fmt: skip
+
+
+def _truth(e: Any) -> bool:
+    if isinstance(e, (IntImm, FloatImm)):
+        return bool(e.value)
+    decide = _DECIDE.get(type(e))
+    if decide is None:
+        if is_scalar(e):
+            raise ValueError("the truth of a symbolic expression is not known while the program is built")
+        return True
+    a, b = e.a, e.b
+    if a is b and isinstance(a, Var):
+        return decide(0, 0)
+    if isinstance(a, (IntImm, FloatImm)) and isinstance(b, (IntImm, FloatImm)):
+        return decide(a.value, b.value)
+    raise ValueError(
+        f"cannot decide {e.symbol!r} of symbolic expressions while the program is built; "
+        "use structural_equal for sameness, or supple.sym to prove"
+    )
+
+
+def _dtype_of(e: Any) -> str:
+    ty = e.ty
+    if isinstance(ty, (PrimType, BufferType)):
+        return ty.dtype
+    if isinstance(ty, TensorType) and ty.dtype is not None:
+        return ty.dtype
+    raise AttributeError(f"{type(e).__name__} of type {ty} has no known dtype")
+
+
+def _shape_of(e: Any) -> tuple[Expr, ...]:
+    ty = e.ty
+    if isinstance(ty, BufferType):
+        return ty.shape
+    values: tuple[Expr, ...] | None = getattr(getattr(ty, "shape", None), "values", None)
+    if values is None:
+        raise AttributeError(f"{type(e).__name__} of type {ty} has no known shape")
+    return values

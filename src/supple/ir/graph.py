@@ -1,0 +1,176 @@
+"""Graph level: bindings, blocks, functions. Field names are Relax's own."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+from supple.ir.expr import ExprWithOps, Var
+from supple.ir.node import Expr, Node, Type, define, ignored, node, pattern
+from supple.ir.types import FuncType, PrimType, ShapeType, TupleType, prim_type
+
+
+@node
+class Constant(ExprWithOps):
+    """A tensor literal. ``data`` is a read-only numpy array; compared by value, dtype and shape."""
+
+    data: Any
+    ty: Type | None = ignored(default=None)
+
+
+@node
+class Tuple(ExprWithOps):
+    """A tuple of graph values."""
+
+    fields: tuple[Expr, ...]
+    ty: Type | None = ignored(default=None)
+
+
+@node
+class ShapeExpr(ExprWithOps):
+    """A shape value ``(n, 4)``; the values are int64 scalars."""
+
+    values: tuple[Expr, ...]
+
+    def __post_init__(self) -> None:
+        for value in self.values:
+            ty = getattr(value, "ty", None)
+            if not isinstance(ty, PrimType) or ty.dtype != "int64":
+                raise TypeError(f"a shape's values must be int64 scalars, got {value} of type {ty}")
+
+    @property
+    def ty(self) -> Type:
+        return ShapeType(self.values)
+
+
+@node
+class DataTypeImm(ExprWithOps):
+    """A dtype as a value: ``R.dtype("float32")``."""
+
+    value: str
+
+    @property
+    def ty(self) -> Type:
+        return prim_type("handle")
+
+
+@node
+class GlobalVar(Expr):
+    """A function of the module, by name."""
+
+    name_hint: str
+    ty: Type | None = ignored(default=None)
+
+    def __call__(self, *args: Any) -> Expr:
+        from_expr = ExprWithOps.__call__
+        return from_expr(self, *args)  # type: ignore[arg-type]
+
+    def __hash__(self) -> int:
+        return hash(self.name_hint)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GlobalVar) and other.name_hint == self.name_hint
+
+
+@node
+class ExternFunc(ExprWithOps):
+    """A function registered by name with ``register_global_func``."""
+
+    global_symbol: str
+    ty: Type | None = ignored(default=None)
+
+
+# ---------------------------------------------------------------------------------------------------------- bindings
+
+
+@node
+class Binding(Node):
+    """Base of bindings."""
+
+
+@node
+class VarBinding(Binding):
+    """``var = value``."""
+
+    var: Var = define()
+    value: Expr
+
+
+@node
+class MatchCast(Binding):
+    """``var = R.match_cast(value, ty)``: a run-time check that may introduce the symbols in ``ty``."""
+
+    value: Expr
+    ty: Type = pattern()
+    var: Var = define()
+
+
+@node
+class BindingBlock(Node):
+    """Bindings in order; calls in it may have effects."""
+
+    bindings: tuple[Binding, ...]
+
+
+@node
+class DataflowBlock(BindingBlock):
+    """A pure region: `DataflowVar` are local to it, other variables are its outputs."""
+
+
+@node
+class SeqExpr(ExprWithOps):
+    """Blocks, then the value of ``body``."""
+
+    blocks: tuple[BindingBlock, ...]
+    body: Expr
+
+    @property
+    def ty(self) -> Type | None:
+        return getattr(self.body, "ty", None)
+
+
+@node
+class If(ExprWithOps):
+    """``true_branch`` or ``false_branch`` by a scalar bool tensor (or scalar) ``cond``."""
+
+    cond: Expr
+    true_branch: Expr
+    false_branch: Expr
+    ty: Type | None = ignored(default=None)
+
+
+# ---------------------------------------------------------------------------------------------------------- functions
+
+
+@node
+class Function(ExprWithOps):
+    """A graph function. ``params`` define the variables and, through their types, the symbols.
+
+    ``is_pure`` is the promise that calling it has no effect. ``attrs`` holds ``global_symbol`` for a public function.
+    """
+
+    params: tuple[Var, ...] = define()
+    body: SeqExpr
+    ret_ty: Type | None = None
+    is_pure: bool = True
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ty(self) -> Type:
+        if any(p.ty is None for p in self.params) or self.ret_ty is None:
+            raise ValueError("the function's type is not known before its parameters' and return types are")
+        return FuncType(tuple(p.ty for p in self.params if p.ty is not None), self.ret_ty, self.is_pure)
+
+    def with_attr(self, key: str | dict[str, Any], value: Any = None) -> Function:
+        """A copy with attributes added."""
+        new = dict(key) if isinstance(key, dict) else {key: value}
+        return Function(self.params, self.body, self.ret_ty, self.is_pure, {**self.attrs, **new}, span=self.span)
+
+    def without_attr(self, key: str) -> Function:
+        """A copy without one attribute."""
+        rest = {k: v for k, v in self.attrs.items() if k != key}
+        return Function(self.params, self.body, self.ret_ty, self.is_pure, rest, span=self.span)
+
+
+UNIT = TupleType(())
+"""The type of a call that returns nothing: the empty tuple."""

@@ -1,0 +1,105 @@
+"""The module: graph functions and loop functions by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from supple.base.registry import did_you_mean
+from supple.ir.graph import ExternFunc, Function, GlobalVar
+from supple.ir.loop import PrimFunc
+from supple.ir.node import _FIELDS, Node, Role
+
+BaseFunc = Function | PrimFunc | ExternFunc
+
+
+class IRModule(Node):
+    """Functions by `GlobalVar`, in the order they were added, with module attributes and global infos.
+
+    Unlike other nodes a module may be changed by its owner (``mod["f"] = func``); passes return new modules.
+    """
+
+    __slots__ = ("attrs", "functions", "global_infos")
+
+    def __init__(
+        self,
+        functions: Mapping[GlobalVar | str, BaseFunc] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        global_infos: Mapping[str, Any] | None = None,
+    ) -> None:
+        Node.__init__(self)
+        object.__setattr__(self, "functions", {})
+        object.__setattr__(self, "attrs", dict(attrs or {}))
+        object.__setattr__(self, "global_infos", dict(global_infos or {}))
+        for var, func in (functions or {}).items():
+            self[var] = func
+
+    functions: dict[GlobalVar, BaseFunc]
+    attrs: dict[str, Any]
+    global_infos: dict[str, Any]
+
+    @staticmethod
+    def from_expr(func: BaseFunc, functions: Mapping[GlobalVar | str, BaseFunc] | None = None) -> IRModule:
+        """A module of one function (under its ``global_symbol``, or ``main``) and, optionally, others."""
+        mod = IRModule(functions)
+        mod[str(getattr(func, "attrs", {}).get("global_symbol", "main"))] = func
+        return mod
+
+    def __getitem__(self, key: GlobalVar | str) -> BaseFunc:
+        return self.functions[self.get_global_var(key) if isinstance(key, str) else key]
+
+    def __setitem__(self, key: GlobalVar | str, func: BaseFunc) -> None:
+        if not isinstance(func, BaseFunc):
+            raise TypeError(f"a module holds functions, got {type(func).__name__}")
+        self.functions[GlobalVar(key) if isinstance(key, str) else key] = func
+
+    def __delitem__(self, key: GlobalVar | str) -> None:
+        del self.functions[self.get_global_var(key) if isinstance(key, str) else key]
+
+    def __contains__(self, key: object) -> bool:
+        return (GlobalVar(key) if isinstance(key, str) else key) in self.functions
+
+    def __iter__(self) -> Iterator[GlobalVar]:
+        return iter(self.functions)
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def get_global_var(self, name: str) -> GlobalVar:
+        """The variable of a function of that name; raises ``KeyError`` with close names for a miss."""
+        for var in self.functions:
+            if var.name_hint == name:
+                return var
+        raise KeyError(
+            f"the module has no function {name!r}{did_you_mean(name, [v.name_hint for v in self.functions])}"
+        )
+
+    def get_global_vars(self) -> list[GlobalVar]:
+        return list(self.functions)
+
+    def items(self) -> list[tuple[GlobalVar, BaseFunc]]:
+        """``(variable, function)`` pairs (Relax's ``functions_items``)."""
+        return list(self.functions.items())
+
+    functions_items = items
+
+    def update(self, other: IRModule | Mapping[GlobalVar | str, BaseFunc]) -> None:
+        """Add the functions of another module, replacing those of the same name."""
+        for var, func in dict(other.functions if isinstance(other, IRModule) else other).items():
+            self[var] = func
+
+    def update_func(self, var: GlobalVar, func: BaseFunc) -> None:
+        self[var] = func
+
+    def clone(self) -> IRModule:
+        """A shallow copy: the functions are shared (they are immutable)."""
+        return IRModule(dict(self.functions), self.attrs, self.global_infos)  # type: ignore[arg-type]
+
+    def with_attr(self, key: str, value: Any) -> IRModule:
+        """A copy with one module attribute added."""
+        mod = self.clone()
+        mod.attrs[key] = value
+        return mod
+
+
+_FIELDS[IRModule] = (("functions", Role.USE), ("attrs", Role.USE))

@@ -1,0 +1,147 @@
+"""What every IR node is: a slotted dataclass with identity equality, a span, and fields with a role.
+
+A field's *role* says how it takes part in binding. Structural equality and hash, printing, serialisation and the
+generic walkers all read this one description:
+
+* ``USE`` (the default): compared and walked;
+* ``DEF``: introduces variables (a ``Var``, a tuple of them, or nodes that hold them), and the symbols in their types;
+* ``PATTERN``: a type whose symbols are introduced if they are not bound yet (``match_cast``);
+* ``IGNORE``: neither compared nor walked (spans, name hints, deduced types).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, dataclass_transform
+
+from supple.base.config import config
+from supple.base.source import Span
+
+N = TypeVar("N", bound="Node")
+
+
+class Role(enum.Enum):
+    """How a field takes part in binding (see the module's text)."""
+
+    USE = "use"
+    DEF = "def"
+    PATTERN = "pattern"
+    IGNORE = "ignore"
+
+
+def define() -> Any:
+    """A field that introduces variables."""
+    return dataclasses.field(metadata={"role": Role.DEF})
+
+
+def ignored(**kwargs: Any) -> Any:
+    """A field that is neither compared nor walked."""
+    return dataclasses.field(metadata={"role": Role.IGNORE}, **kwargs)
+
+
+def pattern(**kwargs: Any) -> Any:
+    """A type that may introduce symbols."""
+    return dataclasses.field(metadata={"role": Role.PATTERN}, **kwargs)
+
+
+_FIELDS: dict[type, tuple[tuple[str, Role], ...]] = {}
+
+
+def fields(cls: type[Node]) -> tuple[tuple[str, Role], ...]:
+    """``(name, role)`` of every field of a node class, in declaration order (definitions precede their uses)."""
+    return _FIELDS[cls]
+
+
+def _write_once(self: Node, name: str, value: object) -> None:
+    try:
+        object.__getattribute__(self, name)
+    except AttributeError:
+        object.__setattr__(self, name, value)
+        return
+    raise AttributeError(f"{type(self).__name__}.{name}: IR nodes are immutable; build a new node instead")
+
+
+@dataclass_transform(
+    frozen_default=True, eq_default=False, field_specifiers=(dataclasses.field, define, ignored, pattern)
+)
+def node(cls: type[N]) -> type[N]:
+    """Class decorator that makes a node kind.
+
+    Type checkers see a frozen dataclass; at run time the fields are plain slots (frozen ones cost twice as much to
+    construct), except in check mode, where a second assignment raises.
+    """
+    made = dataclasses.dataclass(slots=True, eq=False, repr=False)(cls)
+    _FIELDS[made] = tuple((f.name, f.metadata.get("role", Role.USE)) for f in dataclasses.fields(made))
+    if config.check:
+        made.__setattr__ = _write_once  # type: ignore[assignment]
+    return made
+
+
+_printer: list[Callable[[Any], str]] = []
+
+
+def set_printer(function: Callable[[Any], str]) -> None:
+    """Install what ``str(node)`` and ``node.script()`` call (the printer lives above the nodes)."""
+    _printer[:] = [function]
+
+
+@node
+class Node:
+    """Base of all IR nodes."""
+
+    span: Span | None = dataclasses.field(default=None, kw_only=True, metadata={"role": Role.IGNORE})
+
+    def script(self) -> str:
+        """The node as TVMScript text."""
+        return _printer[0](self) if _printer else f"{type(self).__name__}(...)"
+
+    def show(self) -> None:
+        """Print `script`."""
+        print(self.script())
+
+    def same_as(self, other: object) -> bool:
+        """Identity (Relax's spelling of ``is``)."""
+        return self is other
+
+    def __repr__(self) -> str:
+        return self.script()
+
+
+@node
+class Type(Node):
+    """Base of all types."""
+
+
+@node
+class Expr(Node):
+    """Base of all expressions. Every expression has ``ty``, its `Type`, or None before deduction."""
+
+
+@node
+class Stmt(Node):
+    """Base of all loop-level statements."""
+
+
+def replace(old: N, **changes: Any) -> N:
+    """A copy of a node with some fields changed (the span is kept)."""
+    return dataclasses.replace(old, **changes)
+
+
+def children(parent: Node) -> Iterator[Node]:
+    """The nodes directly below a node, in field order, through tuples and mappings."""
+    for name, role in _FIELDS[type(parent)]:
+        if role is not Role.IGNORE:
+            yield from _nodes_in(getattr(parent, name))
+
+
+def _nodes_in(value: object) -> Iterator[Node]:
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _nodes_in(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _nodes_in(item)

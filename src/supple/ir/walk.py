@@ -1,0 +1,117 @@
+"""Generic walkers over any node. All use explicit stacks: a deep program never overflows Python's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+from supple.ir.expr import Var
+from supple.ir.module import IRModule
+from supple.ir.node import Node, Role, children, fields, replace
+from supple.ir.types import PrimType
+
+
+def post_order(root: Node) -> Iterator[Node]:
+    """Every node below and including ``root`` once, children first (shared nodes are visited once)."""
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        current, expanded = stack.pop()
+        if expanded:
+            yield current
+        elif id(current) not in seen:
+            seen.add(id(current))
+            stack.append((current, True))
+            stack.extend((child, False) for child in reversed(list(children(current))))
+
+
+def pre_order(root: Node) -> Iterator[Node]:
+    """Every node below and including ``root`` once, parents first."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        current = stack.pop()
+        if id(current) not in seen:
+            seen.add(id(current))
+            yield current
+            stack.extend(reversed(list(children(current))))
+
+
+def transform(root: Node, rewrite: Callable[[Node], Node | None], *, into_types: bool = True) -> Node:
+    """Rebuild bottom-up. ``rewrite`` sees each node after its children were rebuilt and returns a replacement or None.
+
+    Nodes whose children did not change are kept (same object), and shared nodes are rewritten once, so the result
+    shares as the input did. With ``into_types`` variables are rebuilt when their types change: definition and uses
+    alike, since they are one object.
+    """
+    done: dict[int, Node] = {}
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    keep: list[Node] = []  # ids stay valid while the nodes live
+    while stack:
+        current, expanded = stack.pop()
+        if id(current) in done:
+            continue
+        if not expanded:
+            stack.append((current, True))
+            stack.extend((child, False) for child in _rebuilt(current, into_types) if id(child) not in done)
+            continue
+        rebuilt = _with_children(current, done, into_types)
+        replaced = rewrite(rebuilt)
+        done[id(current)] = rebuilt if replaced is None else replaced
+        keep.append(current)
+    return done[id(root)]
+
+
+def _rebuilt(parent: Node, into_types: bool) -> Iterator[Node]:
+    yield from children(parent)
+    if into_types:
+        ty = parent.ty if any(n == "ty" for n, _ in fields(type(parent))) else None  # type: ignore[attr-defined]
+        if isinstance(ty, Node):
+            yield ty
+
+
+def _with_children(parent: Node, done: Mapping[int, Node], into_types: bool) -> Node:
+    if isinstance(parent, IRModule):
+        functions = {var: cast(Any, done[id(func)]) for var, func in parent.functions.items()}
+        return IRModule(cast(Any, functions), parent.attrs, parent.global_infos)
+    changes: dict[str, Any] = {}
+    for name, role in fields(type(parent)):
+        if role is Role.IGNORE and not (into_types and name == "ty"):
+            continue
+        old = getattr(parent, name)
+        new = _map_value(old, done)
+        if new is not old:
+            changes[name] = new
+    return replace(parent, **changes) if changes else parent
+
+
+def _map_value(value: Any, done: Mapping[int, Node]) -> Any:
+    if isinstance(value, Node):
+        return done.get(id(value), value)
+    if isinstance(value, (tuple, list)):
+        items = [_map_value(item, done) for item in value]
+        return value if all(a is b for a, b in zip(items, value, strict=True)) else type(value)(items)
+    if isinstance(value, dict):
+        mapped = {key: _map_value(item, done) for key, item in value.items()}
+        return value if all(mapped[key] is value[key] for key in value) else mapped
+    return value
+
+
+def substitute(root: Node, mapping: Mapping[Var, Node]) -> Any:
+    """Replace variables simultaneously (the replacements are not searched again).
+
+    A variable whose type mentions a replaced one is rebuilt, definition and uses alike.
+    """
+    if not mapping:
+        return root
+    table = {id(var): new for var, new in mapping.items()}
+
+    def rewrite(current: Node) -> Node | None:
+        return table.get(id(current)) if isinstance(current, Var) else None
+
+    return transform(root, rewrite)
+
+
+def free_symbols(root: Node) -> list[Var]:
+    """The scalar variables that occur in an expression or type, in order of first appearance."""
+    return [n for n in pre_order(root) if isinstance(n, Var) and isinstance(n.ty, PrimType)]
