@@ -1,0 +1,284 @@
+"""The canonical form of integer expressions: polynomials with integer coefficients over interned atoms.
+
+An atom is a variable or an operation that is not polynomial (floor division, min, max, anything opaque). Two
+expressions with the same canonical form are equal for all values of their symbols; the converse does not hold.
+Arithmetic is that of the mathematical integers: the value of an expression that wraps in its dtype is not modelled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from supple.ir.expr import Var
+from supple.ir.node import Expr
+
+Monomial = tuple[int, ...]  # sorted ids of atoms, repeated for powers; () is the constant
+Interval = tuple[float, float]  # inclusive; -inf and inf are unbounded
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A variable (``kind == "var"``) or an operation on polynomials (``floordiv``, ...) or an opaque node."""
+
+    kind: str
+    var: Var | None = None
+    args: tuple[Poly, ...] = ()
+    opaque: Expr | None = None
+
+
+class Poly:
+    """A polynomial. Immutable; equality and hash are those of the canonical form."""
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        self.terms: dict[Monomial, int] = {m: c for m, c in terms.items() if c != 0}
+        self._hash = hash(frozenset(self.terms.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Poly) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __add__(self, other: Poly) -> Poly:
+        terms = dict(self.terms)
+        for monomial, coefficient in other.terms.items():
+            terms[monomial] = terms.get(monomial, 0) + coefficient
+        return Poly(terms)
+
+    def __sub__(self, other: Poly) -> Poly:
+        return self + other.scale(-1)
+
+    def scale(self, factor: int) -> Poly:
+        return Poly({m: c * factor for m, c in self.terms.items()})
+
+    def __mul__(self, other: Poly) -> Poly:
+        terms: dict[Monomial, int] = {}
+        for m1, c1 in self.terms.items():
+            for m2, c2 in other.terms.items():
+                product = tuple(sorted(m1 + m2))
+                terms[product] = terms.get(product, 0) + c1 * c2
+        return Poly(terms)
+
+    @property
+    def constant(self) -> int | None:
+        """The value when there are no atoms, else None."""
+        if not self.terms:
+            return 0
+        if len(self.terms) == 1 and () in self.terms:
+            return self.terms[()]
+        return None
+
+    def content(self) -> int:
+        """The greatest common divisor of the coefficients (0 for the zero polynomial)."""
+        return math.gcd(*self.terms.values()) if self.terms else 0
+
+
+_interned: dict[tuple[object, ...], int] = {}
+_atoms: list[Atom] = []
+
+
+def intern_atom(atom: Atom) -> int:
+    """The id of an atom; equal atoms have equal ids. Variables and opaque nodes are equal by identity."""
+    key = (atom.kind, id(atom.var), atom.args, id(atom.opaque))
+    if key not in _interned:
+        _interned[key] = len(_atoms)
+        _atoms.append(atom)
+    return _interned[key]
+
+
+def atom_of(identifier: int) -> Atom:
+    return _atoms[identifier]
+
+
+def constant(value: int) -> Poly:
+    return Poly({(): value})
+
+
+def of_atom(atom: Atom) -> Poly:
+    return Poly({(intern_atom(atom),): 1})
+
+
+ZERO = constant(0)
+ONE = constant(1)
+
+
+class Bounds:
+    """Intervals of polynomials, given intervals of variables (unlisted ones get ``default``)."""
+
+    def __init__(self, ranges: Mapping[Var, Interval] | None, default: Interval) -> None:
+        self._ranges = {id(v): r for v, r in (ranges or {}).items()}
+        self._default = default
+        self._memo: dict[int, Interval] = {}
+
+    def of(self, poly: Poly) -> Interval:
+        """An interval that holds every value of ``poly``."""
+        low = high = 0.0
+        poly, mods = split_mods(poly)
+        for dividend, divisor, factor in mods:
+            inner = self.of(dividend)
+            mod: Interval = inner if inner[0] >= 0 and inner[1] < divisor else (0, divisor - 1)
+            low, high = low + min(mod[0] * factor, mod[1] * factor), high + max(mod[0] * factor, mod[1] * factor)
+        for monomial, coefficient in poly.terms.items():
+            interval: Interval = (1, 1)
+            for identifier, power in _powers(monomial):
+                interval = mul_intervals(interval, _power(self._of_atom(identifier), power))
+            interval = mul_intervals(interval, (coefficient, coefficient))
+            low, high = low + interval[0], high + interval[1]
+        return low, high
+
+    def _of_atom(self, identifier: int) -> Interval:
+        if identifier not in self._memo:
+            atom = _atoms[identifier]
+            if atom.kind == "var":
+                self._memo[identifier] = self._ranges.get(id(atom.var), self._default)
+            elif atom.kind == "opaque":
+                self._memo[identifier] = (-math.inf, math.inf)
+            else:
+                self._memo[identifier] = _INTERVALS[atom.kind](*(self.of(arg) for arg in atom.args))
+        return self._memo[identifier]
+
+
+def _powers(monomial: Monomial) -> Iterable[tuple[int, int]]:
+    return [(identifier, monomial.count(identifier)) for identifier in dict.fromkeys(monomial)]
+
+
+def _power(interval: Interval, power: int) -> Interval:
+    result: Interval = (1, 1)
+    for _ in range(power):
+        result = mul_intervals(result, interval)
+    if power % 2 == 0:
+        result = (max(result[0], 0), result[1])
+    return result
+
+
+def mul_intervals(a: Interval, b: Interval) -> Interval:
+    """The product of two intervals (0 * inf is 0: the infinity stands for arbitrarily large finite values)."""
+    products = [0.0 if x == 0 or y == 0 else x * y for x in a for y in b]
+    return min(products), max(products)
+
+
+def _floordiv_interval(a: Interval, b: Interval) -> Interval:
+    if b[0] == b[1] and b[0] != 0:
+        ends = [_floor(x / b[0]) if math.isinf(x) else _floordiv(x, b[0]) for x in a]
+        return min(ends), max(ends)
+    if b[0] >= 0:  # x // 0 is 0 and x // b shrinks towards 0 or -1
+        return (min(a[0], 0) if a[0] < 0 else 0, max(a[1], 0))
+    return -math.inf, math.inf
+
+
+def _floordiv(x: float, y: float) -> float:
+    return int(x) // int(y)
+
+
+def _floor(x: float) -> float:
+    return x if math.isinf(x) else math.floor(x)
+
+
+_INTERVALS: dict[str, Callable[..., Interval]] = {
+    "floordiv": _floordiv_interval,
+    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+}
+
+
+def floordiv(a: Poly, b: Poly, bounds: Bounds) -> Poly:
+    """``a // b`` (floor; 0 when ``b`` is 0), with the multiples of a constant divisor taken out."""
+    divisor = b.constant
+    if divisor == 0:
+        return ZERO
+    if divisor is None:
+        if a == b and bounds.of(b)[0] > 0:
+            return ONE
+        return ZERO if a == ZERO else of_atom(Atom("floordiv", args=(a, b)))
+    if divisor < 0:
+        return floordiv(a.scale(-1), constant(-divisor), bounds)
+    quotient = Poly({m: c // divisor for m, c in a.terms.items() if c % divisor == 0})
+    rest = Poly({m: c for m, c in a.terms.items() if c % divisor != 0})
+    # the constant term of the rest goes out by its own quotient: (4x + y + 9) // 4 = x + 2 + (y + 1) // 4
+    if () in rest.terms and len(rest.terms) > 1:
+        whole = rest.terms[()] // divisor
+        quotient, rest = quotient + constant(whole), rest - constant(whole * divisor)
+    low, high = bounds.of(rest)
+    if math.isfinite(low) and math.isfinite(high) and low // divisor == high // divisor:
+        return quotient + constant(int(low // divisor))
+    common = math.gcd(rest.content(), divisor)
+    if common > 1:
+        rest = Poly({m: c // common for m, c in rest.terms.items()})
+        divisor //= common
+    nested = _nested_division(rest)
+    if nested is not None:  # (x // p) // q = x // (p * q)
+        inner, inner_divisor = nested
+        return quotient + floordiv(inner, constant(inner_divisor * divisor), bounds)
+    return quotient + of_atom(Atom("floordiv", args=(rest, constant(divisor))))
+
+
+def _nested_division(poly: Poly) -> tuple[Poly, int] | None:
+    if len(poly.terms) != 1:
+        return None
+    ((monomial, coefficient),) = poly.terms.items()
+    if coefficient != 1 or len(monomial) != 1:
+        return None
+    atom = _atoms[monomial[0]]
+    if atom.kind != "floordiv":
+        return None
+    inner_divisor = atom.args[1].constant
+    return (atom.args[0], inner_divisor) if inner_divisor is not None and inner_divisor > 0 else None
+
+
+def split_mods(p: Poly) -> tuple[Poly, list[tuple[Poly, int, int]]]:
+    """Read ``k*x - k*c*(x // c)`` back as ``k * (x % c)``: the rest, and ``(x, c, k)`` of each remainder found."""
+    mods: list[tuple[Poly, int, int]] = []
+    for monomial, coefficient in list(p.terms.items()):
+        if len(monomial) != 1 or p.terms.get(monomial) != coefficient:
+            continue
+        atom = _atoms[monomial[0]]
+        divisor = atom.args[1].constant if atom.kind == "floordiv" else None
+        if divisor is None or coefficient % divisor:
+            continue
+        factor = -coefficient // divisor
+        dividend = atom.args[0].scale(factor)
+        if all(p.terms.get(m, 0) == c for m, c in dividend.terms.items()):
+            mods.append((atom.args[0], divisor, factor))
+            p = p - dividend - Poly({monomial: coefficient})
+    return p, mods
+
+
+def floormod(a: Poly, b: Poly, bounds: Bounds) -> Poly:
+    """``a % b`` (sign of the divisor; 0 when ``b`` is 0) as ``a - b * (a // b)``."""
+    if b.constant == 0:
+        return ZERO
+    if b.constant is None and bounds.of(b)[0] <= 0 <= bounds.of(b)[1]:
+        return of_atom(Atom("floormod", args=(a, b)))
+    return a - b * floordiv(a, b, bounds)
+
+
+_INTERVALS["floormod"] = lambda a, b: (0, max(b[1] - 1, 0)) if b[0] >= 0 else (-math.inf, math.inf)
+
+
+def minimum(a: Poly, b: Poly, bounds: Bounds) -> Poly:
+    low, high = bounds.of(a - b)
+    if high <= 0:
+        return a
+    if low >= 0:
+        return b
+    return of_atom(Atom("min", args=_ordered(a, b)))
+
+
+def maximum(a: Poly, b: Poly, bounds: Bounds) -> Poly:
+    low, high = bounds.of(a - b)
+    if low >= 0:
+        return a
+    if high <= 0:
+        return b
+    return of_atom(Atom("max", args=_ordered(a, b)))
+
+
+def _ordered(a: Poly, b: Poly) -> tuple[Poly, Poly]:
+    def key(p: Poly) -> list[tuple[Monomial, int]]:
+        return sorted(p.terms.items())
+
+    return (a, b) if key(a) <= key(b) else (b, a)

@@ -1,0 +1,246 @@
+"""Simplification, bounds, proofs and linear solving of scalar integer expressions, through the canonical form."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from supple.base import dtypes
+from supple.ir import expr as E
+from supple.ir.expr import IntImm, Var
+from supple.ir.node import Expr, children
+from supple.sym import poly as P
+from supple.sym.poly import Atom, Bounds, Interval, Poly
+
+Ranges: TypeAlias = Mapping[Var, Interval] | None
+
+UNBOUNDED: Interval = (-math.inf, math.inf)
+NON_NEGATIVE: Interval = (0, math.inf)
+"""What is known of a shape's symbol."""
+
+_POLY: dict[type, Callable[[Poly, Poly, Bounds], Poly]] = {
+    E.Add: lambda a, b, _: a + b,
+    E.Sub: lambda a, b, _: a - b,
+    E.Mul: lambda a, b, _: a * b,
+    E.FloorDiv: P.floordiv,
+    E.FloorMod: P.floormod,
+    E.Min: P.minimum,
+    E.Max: P.maximum,
+}
+
+
+def to_poly(e: Expr, bounds: Bounds) -> Poly:
+    """The canonical form of an integer expression. Depth is no limit: the walk has its own stack."""
+    done: dict[int, Poly] = {}
+    stack: list[tuple[Expr, bool]] = [(e, False)]
+    while stack:
+        current, expanded = stack.pop()
+        if id(current) in done:
+            continue
+        kind = type(current)
+        if isinstance(current, IntImm):
+            done[id(current)] = P.constant(current.value)
+        elif isinstance(current, Var):
+            done[id(current)] = P.of_atom(Atom("var", var=current))
+        elif kind in _POLY or _is_widening(current):
+            operands: list[Expr] = [n for n in children(current) if isinstance(n, Expr)]
+            if not expanded:
+                stack.append((current, True))
+                stack.extend((operand, False) for operand in operands)
+            elif kind in _POLY:
+                done[id(current)] = _POLY[kind](done[id(operands[0])], done[id(operands[1])], bounds)
+            else:
+                done[id(current)] = done[id(operands[0])]
+        else:
+            done[id(current)] = P.of_atom(Atom("opaque", opaque=current))
+    return done[id(e)]
+
+
+def _is_widening(e: Expr) -> bool:
+    """A cast between integers that keeps every value."""
+    if not isinstance(e, E.Cast):
+        return False
+    source, target = dtypes.row(E.scalar_dtype(e.value)), dtypes.row(e.dtype)
+    return source.kind == target.kind == "int" and source.bits <= target.bits and dtypes.lanes(e.dtype) == 1
+
+
+def from_poly(p: Poly, dtype: str = "int64") -> Expr:
+    """An expression with that canonical form; ``%`` where it can be read off."""
+    p, mods = P.split_mods(p)
+    terms: list[tuple[Expr, int]] = []
+    for monomial, coefficient in sorted(p.terms.items()):
+        factors = [_from_atom(P.atom_of(identifier), dtype) for identifier in monomial]
+        if factors:
+            terms.append((functools.reduce(E.Mul, factors), coefficient))
+    for dividend, divisor, factor in mods:
+        terms.append((E.FloorMod(from_poly(dividend, dtype), IntImm(divisor, dtype)), factor))
+    terms.sort(key=lambda term: term[1] < 0)  # positive terms first: m - n, not n * -1 + m
+    result: Expr | None = None
+    for product, coefficient in terms:
+        size = abs(coefficient)
+        scaled = product if size == 1 else E.Mul(product, IntImm(size, dtype))
+        if result is None:
+            result = scaled if coefficient > 0 else E.Mul(product, IntImm(coefficient, dtype))
+        else:
+            result = E.Add(result, scaled) if coefficient > 0 else E.Sub(result, scaled)
+    rest = p.terms.get((), 0)
+    if result is None:
+        return IntImm(rest, dtype)
+    if rest > 0:
+        return E.Add(result, IntImm(rest, dtype))
+    return E.Sub(result, IntImm(-rest, dtype)) if rest < 0 else result
+
+
+_BUILD: dict[str, type[E.BinaryOp]] = {"floordiv": E.FloorDiv, "floormod": E.FloorMod, "min": E.Min, "max": E.Max}
+
+
+def _from_atom(atom: Atom, dtype: str) -> Expr:
+    if atom.kind == "var":
+        assert atom.var is not None
+        return E.cast(dtype, atom.var)
+    if atom.kind == "opaque":
+        assert atom.opaque is not None
+        return E.cast(dtype, atom.opaque)
+    return _BUILD[atom.kind](*(from_poly(arg, dtype) for arg in atom.args))
+
+
+class Analyzer:
+    """Reasons under known ranges of variables. ``default`` is the interval of a variable without a listed range."""
+
+    def __init__(self, ranges: Ranges = None, default: Interval = UNBOUNDED) -> None:
+        self._bounds = Bounds(ranges, default)
+
+    def canonical(self, e: Expr) -> Poly:
+        """The interned canonical form."""
+        return to_poly(e, self._bounds)
+
+    def simplify(self, e: Expr) -> Expr:
+        """An equal expression in canonical form. Expressions that are not integers are returned as they are."""
+        if isinstance(e, (IntImm, Var)) or not (E.is_scalar(e) and _is_plain_int(E.scalar_dtype(e))):
+            return e
+        return from_poly(self.canonical(e), E.scalar_dtype(e))
+
+    def bounds(self, e: Expr) -> Interval:
+        """An interval that holds every value of ``e``."""
+        return self._bounds.of(self.canonical(e))
+
+    def equal(self, a: Expr, b: Expr) -> bool | None:
+        """True or False where it is proved for all values, None where it is undecided."""
+        if a is b:
+            return True
+        difference = self.canonical(a) - self.canonical(b)
+        if difference.constant is not None:
+            return difference.constant == 0
+        low, high = self._bounds.of(difference)
+        if low > 0 or high < 0:
+            return False
+        content = Poly({m: c for m, c in difference.terms.items() if m}).content()
+        if difference.terms.get((), 0) % content:
+            return False  # 2n == 2m + 1 has no solution
+        return None
+
+    def less_equal(self, a: Expr, b: Expr) -> bool | None:
+        """``a <= b``: True or False where proved, None where undecided."""
+        low, high = self._bounds.of(self.canonical(b) - self.canonical(a))
+        return True if low >= 0 else False if high < 0 else None
+
+
+def _is_plain_int(dtype: str) -> bool:
+    return dtypes.row(dtype).kind == "int" and dtypes.lanes(dtype) == 1
+
+
+SHAPES = Analyzer(default=NON_NEGATIVE)
+"""Reasoning about shapes: every symbol is a size, hence not negative."""
+
+
+def product(values: tuple[Expr, ...] | list[Expr]) -> Expr:
+    """The simplified product of sizes (1 for none)."""
+    total = P.ONE
+    for value in values:
+        total = total * SHAPES.canonical(value)
+    return from_poly(total)
+
+
+def same_shape(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool | None:
+    """Whether two shapes are equal: True, False, or None where it depends on the symbols."""
+    if len(a) != len(b):
+        return False
+    verdicts = [SHAPES.equal(x, y) for x, y in zip(a, b, strict=True)]
+    if any(v is False for v in verdicts):
+        return False
+    return True if all(v is True for v in verdicts) else None
+
+
+def solve_linear(e: Expr, unknown: Var) -> tuple[int, Poly] | None:
+    """``(c, r)`` such that ``e == c * unknown + r`` with ``c`` a non-zero integer and ``r`` free of ``unknown``."""
+    canonical = SHAPES.canonical(e)
+    identifier = P.intern_atom(Atom("var", var=unknown))
+    coefficient = canonical.terms.get((identifier,), 0)
+    if coefficient == 0:
+        return None
+    rest = canonical - Poly({(identifier,): coefficient})
+    return None if _mentions(rest, identifier) else (coefficient, rest)
+
+
+def _mentions(p: Poly, identifier: int) -> bool:
+    stack: list[Any] = [p]
+    while stack:
+        current = stack.pop()
+        for monomial in current.terms:
+            for atom_id in monomial:
+                if atom_id == identifier:
+                    return True
+                stack.extend(P.atom_of(atom_id).args)
+    return False
+
+
+def evaluate(e: Expr, values: Mapping[Var, int]) -> int:
+    """The value of an integer expression with every symbol known; ``KeyError`` for an unknown one."""
+    table = {id(v): x for v, x in values.items()}
+    done: dict[int, int] = {}
+    stack: list[tuple[Expr, bool]] = [(e, False)]
+    while stack:
+        current, expanded = stack.pop()
+        if id(current) in done:
+            continue
+        if isinstance(current, IntImm):
+            done[id(current)] = current.value
+        elif isinstance(current, Var):
+            if id(current) not in table:
+                raise KeyError(current.name)
+            done[id(current)] = table[id(current)]
+        else:
+            operands: list[Expr] = [n for n in children(current) if isinstance(n, Expr)]
+            if not expanded:
+                stack.append((current, True))
+                stack.extend((operand, False) for operand in operands)
+                continue
+            function = _EVALUATE.get(type(current))
+            if function is None:
+                raise TypeError(f"cannot evaluate {type(current).__name__} as an integer")
+            done[id(current)] = function(*(done[id(operand)] for operand in operands))
+    return done[id(e)]
+
+
+_EVALUATE: dict[type, Callable[..., int]] = {
+    E.Add: lambda a, b: a + b,
+    E.Sub: lambda a, b: a - b,
+    E.Mul: lambda a, b: a * b,
+    E.FloorDiv: lambda a, b: a // b if b else 0,
+    E.FloorMod: lambda a, b: a % b if b else 0,
+    E.Min: min,
+    E.Max: max,
+    E.EQ: lambda a, b: int(a == b),
+    E.NE: lambda a, b: int(a != b),
+    E.LT: lambda a, b: int(a < b),
+    E.LE: lambda a, b: int(a <= b),
+    E.GT: lambda a, b: int(a > b),
+    E.GE: lambda a, b: int(a >= b),
+    E.And: lambda a, b: int(bool(a) and bool(b)),
+    E.Or: lambda a, b: int(bool(a) or bool(b)),
+    E.Not: lambda a: int(not a),
+    E.Select: lambda c, a, b: a if c else b,
+    E.Cast: lambda a: a,
+}
