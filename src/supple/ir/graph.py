@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
-from supple.ir.expr import ExprWithOps, Var
+import numpy as np
+
+from supple.base import dtypes
+from supple.ir.expr import ExprWithOps, IntImm, Var
 from supple.ir.node import Expr, Node, Type, define, ignored, node, pattern
-from supple.ir.types import FuncType, PrimType, ShapeType, TupleType, prim_type
+from supple.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, prim_type
 
 
 @node
@@ -16,6 +19,24 @@ class Constant(ExprWithOps):
 
     data: Any
     ty: Type | None = ignored(default=None)
+
+
+def constant(value: Any, dtype: str | None = None) -> Constant:
+    """A `Constant` of a number, nested list or array: ``float32`` for Python floats, ``int64`` for Python ints
+    (unless ``dtype`` says otherwise), the array's own dtype for arrays. The data is copied and made read-only.
+
+    Raises ``TypeError`` for a dtype that Supple has not, ``OverflowError`` for a number that does not fit.
+    """
+    if dtype is None and not hasattr(value, "dtype"):
+        probe = np.asarray(value)
+        dtype = {"f": "float32", "i": "int64", "b": "bool"}.get(probe.dtype.kind)
+        if dtype is None:
+            raise TypeError(f"expected a number, a list of numbers or an array, got {value!r}")
+    data = np.array(value, dtype=None if dtype is None else dtypes.to_numpy(dtype), order="C", copy=True)
+    data = data.astype(data.dtype.newbyteorder("="), copy=False)
+    data.flags.writeable = False
+    shape = ShapeExpr(tuple(IntImm(extent, "int64") for extent in data.shape))
+    return Constant(data, TensorType(shape, dtypes.from_numpy(data.dtype)))
 
 
 @node

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from supple.base.registry import Registry
-from supple.ir.expr import Call
+from supple.base.registry import Registry, did_you_mean
+from supple.ir.expr import Call, as_expr, cast, is_scalar
+from supple.ir.graph import ShapeExpr, Tuple, constant
 from supple.ir.node import Expr, Type, ignored, node
+from supple.ir.types import TensorType
 
 
 class Fusion(enum.IntEnum):
@@ -31,7 +33,8 @@ class Param:
     """One parameter of an operator's signature.
 
     ``kind`` says what it takes: ``"tensor"``, ``"expr"`` (any graph value), ``"tuple"`` of tensors, ``"shape"``,
-    ``"scalar"`` are *arguments* (expressions, ``Call.args``); ``"attr"`` is a compile-time attribute (``Call.attrs``).
+    ``"scalar"`` and ``"varargs"`` (any number of graph values) are *arguments* (expressions, ``Call.args``); ``"attr"``
+    is a compile-time attribute (``Call.attrs``).
     ``convert`` turns what the user wrote into the attribute's canonical value, raising TypeError or ValueError.
     """
 
@@ -85,12 +88,119 @@ class Op(Expr):
 
 OPS: Registry[Op] = Registry("operator")
 
-BIND: list[Callable[[Op, tuple[Any, ...], dict[str, Any]], Call]] = []
-
 
 def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-    """The `Call` of an operator on Python arguments (converted by the signature; see ``supple.ops.signature``)."""
-    return BIND[0](op, args, kwargs)
+    """The `Call` of an operator on Python arguments, by its signature.
+
+    Numbers and arrays become constants (a number takes the dtype of the first tensor argument whose dtype is known),
+    lists become tuples or shapes, attributes are converted. Raises ``TypeError`` naming operator and parameter.
+    """
+    given = _assign(op, args, kwargs)
+    dtype = next((d for v in given.values() if (d := _tensor_dtype(v)) is not None), None)
+    exprs: list[Expr] = []
+    attrs: dict[str, Any] = {}
+    for param in op.params:
+        value = given[param.name]
+        try:
+            if param.is_attr:
+                attrs[param.name] = value if param.convert is None else param.convert(value)
+            elif param.kind == "varargs":
+                exprs.extend(_ARGUMENT["expr"](v, None) for v in value)
+            elif value is not None or param.default is REQUIRED:
+                exprs.append(_ARGUMENT[param.kind](value, dtype))
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{op.name}: parameter {param.name}: {error}") from None
+    return Call(op, tuple(exprs), attrs)
+
+
+def _assign(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Values by parameter name, defaults filled in."""
+    given: dict[str, Any] = {}
+    positional = [p for p in op.params if p.kind != "varargs"]
+    variadic = next((p for p in op.params if p.kind == "varargs"), None)
+    if variadic is not None:
+        before = op.params.index(variadic)
+        given.update(zip([p.name for p in op.params[:before]], args, strict=False))
+        given[variadic.name] = args[before:]
+    elif len(args) > len(positional):
+        raise TypeError(
+            f"{op.name} takes {len(positional)} arguments, got {len(args)}; signature: {signature_text(op)}"
+        )
+    else:
+        given.update(zip([p.name for p in positional], args, strict=False))
+    for name, value in kwargs.items():
+        if name in given:
+            raise TypeError(f"{op.name}: parameter {name} was given twice")
+        if all(p.name != name for p in op.params):
+            known = [p.name for p in op.params]
+            raise TypeError(f"{op.name} has no parameter {name!r}{did_you_mean(name, known)}; {signature_text(op)}")
+        given[name] = value
+    for param in op.params:
+        if param.name not in given:
+            if param.default is REQUIRED:
+                raise TypeError(f"{op.name}: parameter {param.name} is missing; signature: {signature_text(op)}")
+            given[param.name] = param.default
+    return given
+
+
+def signature_text(op: Op) -> str:
+    """The signature as text: ``matmul(x1: tensor, x2: tensor, out_dtype=None)``."""
+    parts = []
+    for param in op.params:
+        text = f"*{param.name}" if param.kind == "varargs" else param.name
+        if not param.is_attr and param.kind != "varargs":
+            text += f": {param.kind}"
+        if param.default is not REQUIRED:
+            text += f"={param.default!r}"
+        parts.append(text)
+    return f"{op.short_name}({', '.join(parts)})"
+
+
+def _tensor_dtype(value: Any) -> str | None:
+    ty = getattr(value, "ty", None)
+    return ty.dtype if isinstance(ty, TensorType) else None
+
+
+def _as_tensor(value: Any, dtype: str | None) -> Expr:
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, bool) or hasattr(value, "dtype"):
+        return constant(value)
+    if isinstance(value, (int, float)):
+        return constant(value, dtype)
+    raise TypeError(f"expected a tensor, got {value!r}")
+
+
+def _as_tuple(value: Any, dtype: str | None) -> Expr:
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, (list, tuple)):
+        return Tuple(tuple(_as_tensor(v, dtype) for v in value))
+    raise TypeError(f"expected a tuple of tensors, got {value!r}")
+
+
+def _as_shape(value: Any, _dtype: str | None) -> Expr:
+    if isinstance(value, Expr) and not is_scalar(value):
+        return value
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return ShapeExpr(tuple(cast("int64", as_expr(v)) for v in values))
+
+
+def _as_value(value: Any, _dtype: str | None) -> Expr:
+    if isinstance(value, (list, tuple)):
+        return Tuple(tuple(_as_value(v, None) for v in value))
+    if hasattr(value, "dtype") and not isinstance(value, Expr):
+        return constant(value)
+    return as_expr(value)
+
+
+_ARGUMENT: dict[str, Callable[[Any, str | None], Expr]] = {
+    "tensor": _as_tensor,
+    "tuple": _as_tuple,
+    "shape": _as_shape,
+    "scalar": lambda value, _: as_expr(value),
+    "expr": _as_value,
+}
 
 
 @dataclass(slots=True)
