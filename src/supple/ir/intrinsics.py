@@ -17,7 +17,6 @@ from supple.base import dtypes
 from supple.ir.expr import (
     SCALAR_OPERATORS,
     Call,
-    Expr,
     ExprLike,
     Select,
     StringImm,
@@ -26,6 +25,7 @@ from supple.ir.expr import (
     match_dtypes,
     scalar_dtype,
 )
+from supple.ir.node import Expr
 from supple.ir.op import OPS, Intrinsic, Op
 from supple.ir.types import prim_type
 
@@ -151,6 +151,14 @@ def _shift_right(a: Any, b: Any) -> Any:
     return np.where(valid, np.right_shift(a, np.where(valid, b, 0).astype(a.dtype)), rest)
 
 
+def _fma(a: Any, b: Any, c: Any) -> Any:
+    """Through twice the width: the product is exact there (float64 has no wider type and rounds twice)."""
+    narrow = np.asarray(c).dtype
+    wide = np.dtype("float64") if narrow.itemsize == 4 else np.dtype("float32") if narrow.itemsize == 2 else narrow
+    product = np.multiply(a, b, dtype=wide)
+    return np.add(product, c, dtype=wide).astype(narrow)
+
+
 def _not_computable(*_operands: Any) -> Any:
     raise NotImplementedError("the intrinsic has no numpy meaning: it calls out of the program")
 
@@ -233,6 +241,7 @@ _declare("popcount", 1, _popcount, _integers("popcount"), "How many bits are set
 _declare(
     "clz", 1, _clz, lambda x: dtypes.vector("int32", dtypes.lanes(_integers("clz")(x))), "How many leading bits are 0."
 )
+_declare("fma", 3, _fma, _floats("fma"), "a * b + c, rounded once.")
 _declare("ldexp", 2, np.ldexp, _ldexp_rule, "x * 2**y for an integer y.")
 _declare("if_then_else", 3, np.where, _choice_rule, "b or c by a; only the chosen value is evaluated.", lazy=True)
 _declare("likely", 1, lambda x: x, _same, "x, with the hint that it is mostly true.")
@@ -319,7 +328,7 @@ def absolute(value: ExprLike) -> Expr:
 
 
 def _finfo(dtype: str) -> Any:
-    return np.finfo(dtypes.to_numpy(dtype))  # type: ignore[type-var]
+    return np.finfo(dtypes.to_numpy(dtype))
 
 
 def min_value(dtype: str) -> Expr:
