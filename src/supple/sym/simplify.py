@@ -163,6 +163,25 @@ def product(values: tuple[Expr, ...] | list[Expr]) -> Expr:
     return from_poly(total)
 
 
+def exact_quotient(a: Expr, b: Expr) -> Expr | None:
+    """``q`` with ``a == q * b`` for all values of the symbols, where ``b`` is a single term; None when there is none."""
+    dividend, divisor = SHAPES.canonical(a), SHAPES.canonical(b)
+    if len(divisor.terms) != 1:
+        return None
+    ((factors, coefficient),) = divisor.terms.items()
+    quotient: dict[P.Monomial, int] = {}
+    for monomial, c in dividend.terms.items():
+        rest = list(monomial)
+        for factor in factors:
+            if factor not in rest:
+                return None
+            rest.remove(factor)
+        if c % coefficient:
+            return None
+        quotient[tuple(rest)] = c // coefficient
+    return from_poly(Poly(quotient))
+
+
 def same_shape(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool | None:
     """Whether two shapes are equal: True, False, or None where it depends on the symbols."""
     if len(a) != len(b):

@@ -1,0 +1,456 @@
+"""BlockBuilder: builds graph functions in A-normal form, deducing every type as it emits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from supple.base.errors import DiagnosticError, InternalError, TypeCheckError
+from supple.base.source import Span
+from supple.build.infer import infer
+from supple.build.te import TensorValue, as_placeholders, create_prim_func
+from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var, as_expr, is_scalar
+from supple.ir.graph import (
+    Binding,
+    BindingBlock,
+    DataflowBlock,
+    Function,
+    GlobalVar,
+    If,
+    MatchCast,
+    SeqExpr,
+    ShapeExpr,
+    Tuple,
+    VarBinding,
+    constant,
+)
+from supple.ir.loop import PrimFunc
+from supple.ir.module import BaseFunc, IRModule
+from supple.ir.node import Expr, Type, replace
+from supple.ir.op import Op
+from supple.ir.structural import structural_equal, structural_hash
+from supple.ir.types import FuncType, TensorType
+from supple.ir.walk import free_symbols
+from supple.sym.relate import assignable, defined_symbols, erase
+
+_NESTED = (Call, Tuple, TupleGetItem)
+
+
+@dataclass
+class _Scope:
+    """The blocks of one SeqExpr while they are built."""
+
+    blocks: list[BindingBlock] = field(default_factory=list)
+    bindings: list[Binding] = field(default_factory=list)
+    dataflow: bool = False
+
+    def close_block(self) -> None:
+        if self.bindings or self.dataflow:
+            kind = DataflowBlock if self.dataflow else BindingBlock
+            if self.bindings:
+                self.blocks.append(kind(tuple(self.bindings), span=self.bindings[0].span))
+            self.bindings = []
+
+
+@dataclass
+class _Frame:
+    """One function while it is built."""
+
+    name: str
+    params: tuple[Var, ...]
+    attrs: dict[str, Any]
+    is_pure: bool
+    ret_ty: Type | None
+    span: Span | None
+    scopes: list[_Scope] = field(default_factory=lambda: [_Scope()])
+    symbols: list[Var] = field(default_factory=list)
+    counters: dict[str, int] = field(default_factory=dict)
+
+
+class BlockBuilder:
+    """Builds functions and modules::
+
+        bb = BlockBuilder()
+        with bb.function("main", [x, w]):
+            with bb.dataflow():
+                lv = bb.emit(matmul(x, w))
+                gv = bb.emit_output(lv)
+            bb.emit_func_output(gv)
+        mod = bb.finalize()
+
+    Every emitted expression is put into A-normal form (nested calls are bound to variables first) and its type is
+    deduced; an operand that does not fit raises `TypeCheckError`.
+    """
+
+    def __init__(self, mod: IRModule | None = None) -> None:
+        self._mod = mod.clone() if mod is not None else IRModule()
+        self._frames: list[_Frame] = []
+        self._bindings: dict[int, tuple[Var, Expr]] = {}
+        self._te_functions: dict[int, list[GlobalVar]] = {}
+
+    # ------------------------------------------------------------------------------------------------------ functions
+
+    @contextmanager
+    def function(
+        self,
+        name: str,
+        params: Sequence[Var] | Var | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        private: bool = False,
+        pure: bool = True,
+    ) -> Iterator[None]:
+        """The body of a function that is added to the module. Call `emit_func_output` last, inside."""
+        given = () if params is None else (params,) if isinstance(params, Var) else tuple(params)
+        all_attrs = dict(attrs or {}) if private else {"global_symbol": name, **(attrs or {})}
+        depth = len(self._frames)
+        self.begin_function(name, given, all_attrs, is_pure=pure)
+        try:
+            yield
+        except BaseException:
+            del self._frames[depth:]
+            raise
+        if len(self._frames) != depth:
+            del self._frames[depth:]
+            raise DiagnosticError(
+                f"the function {name} returns nothing", hint="call bb.emit_func_output(value) at its end", rule="return"
+            )
+
+    def begin_function(
+        self,
+        name: str,
+        params: Sequence[Var],
+        attrs: Mapping[str, Any] | None = None,
+        is_pure: bool = True,
+        ret_ty: Type | None = None,
+        span: Span | None = None,
+    ) -> None:
+        """Start a function. ``ret_ty`` is the declared return type, checked at the end."""
+        frame = _Frame(name, tuple(params), dict(attrs or {}), is_pure, ret_ty, span)
+        outer = self._frames[-1].symbols if self._frames else []
+        frame.symbols = [*outer, *defined_symbols(p.ty for p in frame.params)]
+        frame.symbols += [p for p in frame.params if is_scalar(p)]
+        self._frames.append(frame)
+
+    def end_function(self, value: Any, span: Span | None = None) -> Function:
+        """Finish the innermost function with its return value; checks the declared return type."""
+        frame = self._frame()
+        if len(frame.scopes) != 1:
+            raise InternalError("end_function: a branch or dataflow block is still open")
+        if frame.scopes[0].dataflow:
+            raise DiagnosticError(
+                "return inside a dataflow block", span=span, hint="return after the block", rule="return"
+            )
+        body = self._finish_scope(value, span)
+        deduced = infer(body)
+        scope_symbols = [*defined_symbols(p.ty for p in frame.params), *(p for p in frame.params if is_scalar(p))]
+        for outer in self._frames[:-1]:
+            scope_symbols += outer.symbols
+        ret_ty = erase(deduced, scope_symbols)
+        if frame.ret_ty is not None:
+            _check_declared(
+                deduced, frame.ret_ty, f"{frame.name}: the returned value", span or frame.span, "return type"
+            )
+            ret_ty = frame.ret_ty
+        self._frames.pop()
+        return Function(frame.params, body, ret_ty, frame.is_pure, frame.attrs, span=frame.span)
+
+    def emit_func_output(self, output: Any, params: Sequence[Var] | Var | None = None) -> GlobalVar:
+        """Return ``output`` from the innermost function and add the function to the module."""
+        frame = self._frame()
+        if params is not None:
+            frame.params = (params,) if isinstance(params, Var) else tuple(params)
+            frame.symbols += defined_symbols(p.ty for p in frame.params)
+        func = self.end_function(output)
+        return self.add_func(func, frame.name)
+
+    def add_func(self, func: BaseFunc, name: str) -> GlobalVar:
+        """Add a function under ``name``, or under ``name1``, ``name2``... when it is taken.
+
+        An identical private loop function is not added again.
+        """
+        if isinstance(func, PrimFunc) and "global_symbol" not in func.attrs:
+            key = structural_hash(func)
+            for var in self._te_functions.get(key, []):
+                if var in self._mod and structural_equal(self._mod[var], func):
+                    return var
+        unique, counter = name, 0
+        while unique in self._mod:
+            counter += 1
+            unique = f"{name}{counter}"
+        ty = func.ty if isinstance(func, Function) else None
+        var = GlobalVar(unique, ty)
+        if isinstance(func, Function) and "global_symbol" in func.attrs and unique != name:
+            func = func.with_attr("global_symbol", unique)
+        self._mod[var] = func
+        if isinstance(func, PrimFunc) and "global_symbol" not in func.attrs:
+            self._te_functions.setdefault(key, []).append(var)
+        return var
+
+    def update_func(self, var: GlobalVar, func: BaseFunc) -> None:
+        """Replace a function of the module."""
+        self._mod[var] = func
+
+    def get(self) -> IRModule:
+        """The module built so far."""
+        return self._mod.clone()
+
+    finalize = get
+
+    # ---------------------------------------------------------------------------------------------------------- blocks
+
+    @contextmanager
+    def dataflow(self) -> Iterator[None]:
+        """A dataflow block around what is emitted inside."""
+        self.begin_dataflow()
+        yield
+        self.end_dataflow()
+
+    def begin_dataflow(self) -> None:
+        scope = self._scope()
+        if scope.dataflow:
+            raise DiagnosticError("a dataflow block cannot hold another", rule="dataflow")
+        scope.close_block()
+        scope.dataflow = True
+
+    def end_dataflow(self) -> None:
+        scope = self._scope()
+        if not scope.dataflow:
+            raise InternalError("end_dataflow without begin_dataflow")
+        scope.close_block()
+        scope.dataflow = False
+
+    def begin_scope(self) -> None:
+        """Start the body of a branch."""
+        self._frame().scopes.append(_Scope())
+
+    def end_scope(self, value: Any, span: Span | None = None) -> SeqExpr:
+        """Finish a branch with its value."""
+        if len(self._frame().scopes) < 2:
+            raise InternalError("end_scope without begin_scope")
+        body = self._finish_scope(value, span)
+        self._frame().scopes.pop()
+        return body
+
+    def _finish_scope(self, value: Any, span: Span | None) -> SeqExpr:
+        result = self.normalize(_as_value(value))
+        if not isinstance(result, (Var, Tuple)) and not _is_leaf(result):
+            result = self.emit(result, span=span)
+        scope = self._scope()
+        scope.close_block()
+        return SeqExpr(tuple(scope.blocks), result, span=span)
+
+    # ------------------------------------------------------------------------------------------------------- bindings
+
+    def emit(
+        self,
+        expr: Any,
+        name_hint: str = "",
+        annotation: Type | None = None,
+        output: bool | None = None,
+        span: Span | None = None,
+    ) -> Var:
+        """Bind an expression to a new variable and return it.
+
+        ``annotation`` is a declared type: checked, and taken for the variable's type. In a dataflow block the
+        variable is a `DataflowVar` unless ``output`` is true.
+        """
+        value = self.normalize(_as_value(expr))
+        ty = infer(value)
+        if annotation is not None:
+            _check_declared(ty, annotation, name_hint or "the value", span or value.span, "annotation")
+            ty = annotation
+        var = self._new_var(name_hint, ty, output, span)
+        self._append(VarBinding(var, value, span=span or value.span))
+        return var
+
+    def emit_output(self, expr: Any, name_hint: str = "") -> Var:
+        """Bind an expression to a variable that is visible after the dataflow block."""
+        if not self._scope().dataflow:
+            raise DiagnosticError("emit_output is for dataflow blocks", hint="use emit outside", rule="dataflow")
+        return self.emit(expr, name_hint, output=True)
+
+    def match_cast(
+        self, expr: Any, ty: Type, name_hint: str = "", output: bool | None = None, span: Span | None = None
+    ) -> Var:
+        """Bind a value with a run-time check of its type, which may introduce symbols."""
+        value = self.normalize(_as_value(expr))
+        if not isinstance(value, Var):
+            value = self.emit(value, span=span)
+        if assignable(infer(value), erase(ty, self._frame().symbols)) is False:
+            raise TypeCheckError(
+                "match_cast never holds", span=span, expected=str(ty), actual=str(infer(value)), rule="match_cast"
+            )
+        known = {id(s) for s in self._frame().symbols}
+        self._frame().symbols += [s for s in free_symbols(ty) if id(s) not in known]
+        var = self._new_var(name_hint, ty, output, span)
+        self._append(MatchCast(value, ty, var, span=span))
+        return var
+
+    def emit_if(
+        self, cond: Any, true_branch: SeqExpr, false_branch: SeqExpr, name_hint: str = "", span: Span | None = None
+    ) -> Var:
+        """Bind the value of a branch."""
+        condition = self.normalize(_as_value(cond))
+        if isinstance(condition, _NESTED):
+            condition = self.emit(condition, span=span)
+        check_condition(condition, span)
+        return self.emit(If(condition, true_branch, false_branch, span=span), name_hint, span=span)
+
+    def lookup_binding(self, var: Var) -> Expr | None:
+        """The expression bound to a variable of this builder, or None."""
+        entry = self._bindings.get(id(var))
+        return entry[1] if entry is not None else None
+
+    def call_te(self, func: Callable[..., Any], *args: Any, primfunc_name_hint: str = "", **kwargs: Any) -> Call:
+        """The ``call_tir`` of a compute definition ``func(*tensors, **attributes)``; the loop function is added."""
+        tensors, inputs = as_placeholders(args)
+        result = func(*tensors, **kwargs)
+        outputs = [result] if isinstance(result, TensorValue) else list(result)
+        prim, symbols = create_prim_func([t for t, _ in inputs], outputs)
+        name = primfunc_name_hint or getattr(func, "__name__", "") or "te_func"
+        var = self.add_func(prim, name if name.isidentifier() else "te_func")
+        out_types = tuple(TensorType(ShapeExpr(t.shape), t.dtype) for t in outputs)
+        call_args: tuple[Expr, ...] = (var, Tuple(tuple(e for _, e in inputs)))
+        if symbols:
+            call_args = (*call_args, ShapeExpr(tuple(symbols)))
+        return Call(Op.get(CALL_TIR), call_args, {}, out_types)
+
+    def emit_te(self, func: Callable[..., Any], *args: Any, primfunc_name_hint: str = "", **kwargs: Any) -> Var:
+        """Emit `call_te`."""
+        return self.emit(self.call_te(func, *args, primfunc_name_hint=primfunc_name_hint, **kwargs))
+
+    # --------------------------------------------------------------------------------------------------- normal form
+
+    def normalize(self, expr: Any) -> Expr:
+        """The expression in A-normal form with its type: nested calls are bound to new variables in this scope."""
+        root = _as_value(expr)
+        if not isinstance(root, _NESTED):
+            infer(root)
+            return root
+        done: dict[int, Expr] = {}
+        stack: list[tuple[Expr, bool]] = [(root, False)]
+        while stack:
+            current, expanded = stack.pop()
+            if id(current) in done:
+                continue
+            if not isinstance(current, _NESTED) or is_scalar(current):
+                done[id(current)] = current
+                continue
+            operands = _operands(current)
+            if not expanded:
+                stack.append((current, True))
+                stack.extend((operand, False) for operand in reversed(operands))
+                continue
+            leaves = [done[id(operand)] for operand in operands]
+            rebuilt = _with_operands(current, leaves)
+            if current is not root and not isinstance(current, Tuple):
+                rebuilt = self.emit_normal(rebuilt)
+            done[id(current)] = rebuilt
+        return done[id(root)]
+
+    def emit_normal(self, value: Expr) -> Var:
+        """Bind an expression that is in normal form already."""
+        var = self._new_var("", infer(value), None, value.span)
+        self._append(VarBinding(var, value, span=value.span))
+        return var
+
+    # ---------------------------------------------------------------------------------------------------------- inner
+
+    def _frame(self) -> _Frame:
+        if not self._frames:
+            raise DiagnosticError("there is no function to emit into", hint="with bb.function(name, params): ...")
+        return self._frames[-1]
+
+    def _scope(self) -> _Scope:
+        return self._frame().scopes[-1]
+
+    def _new_var(self, name_hint: str, ty: Type, output: bool | None, span: Span | None) -> Var:
+        local = self._scope().dataflow and not output
+        if not name_hint:
+            prefix = "lv" if local else "gv"
+            count = self._frame().counters.get(prefix, 0)
+            self._frame().counters[prefix] = count + 1
+            name_hint = prefix if count == 0 else f"{prefix}{count}"
+        return (DataflowVar if local else Var)(name_hint, ty, span=span)
+
+    def _append(self, binding: VarBinding | MatchCast) -> None:
+        self._scope().bindings.append(binding)
+        self._bindings[id(binding.var)] = (binding.var, binding.value)
+
+
+CALL_TIR = "relax.call_tir"
+
+
+def _as_value(value: Any) -> Expr:
+    """Python values where a graph value is wanted: tuples, numbers, arrays."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, (tuple, list)):
+        return Tuple(tuple(_as_value(v) for v in value))
+    if hasattr(value, "dtype") or hasattr(value, "__array__"):
+        return constant(value)
+    return as_expr(value)
+
+
+def _is_leaf(e: Expr) -> bool:
+    return not isinstance(e, (*_NESTED, If, Function)) or (isinstance(e, Tuple))
+
+
+def _operands(e: Expr) -> list[Expr]:
+    if isinstance(e, Call):
+        return [e.op, *e.args] if isinstance(e.op, _NESTED) else list(e.args)
+    if isinstance(e, Tuple):
+        return list(e.fields)
+    assert isinstance(e, TupleGetItem)
+    return [e.tuple_value]
+
+
+def _with_operands(e: Expr, operands: list[Expr]) -> Expr:
+    """The node on normalised operands, with its deduced type."""
+    same = all(a is b for a, b in zip(_operands(e), operands, strict=True))
+    rebuilt: Expr
+    if isinstance(e, Call):
+        op = operands.pop(0) if isinstance(e.op, _NESTED) else e.op
+        rebuilt = e if same and e.ty is not None else replace(e, op=op, args=tuple(operands), ty=None)
+    elif isinstance(e, Tuple):
+        rebuilt = e if same and e.ty is not None else replace(e, fields=tuple(operands), ty=None)
+    else:
+        assert isinstance(e, TupleGetItem)
+        rebuilt = e if same and e.ty is not None else replace(e, tuple_value=operands[0], ty=None)
+    if rebuilt is e:
+        return e
+    return replace(rebuilt, ty=infer(rebuilt))
+
+
+def _check_declared(actual: Type, declared: Type, what: str, span: Span | None, rule: str) -> None:
+    verdict = assignable(actual, declared)
+    if verdict is True:
+        return
+    raise TypeCheckError(
+        f"{what} does not have the declared type" if verdict is False else f"{what}: the declared type is not proved",
+        span=span,
+        expected=str(declared),
+        actual=str(actual),
+        hint=None if verdict is False else "use R.match_cast(value, type) to check it at run time",
+        rule=rule,
+    )
+
+
+def check_condition(condition: Expr, span: Span | None) -> None:
+    """An ``if`` needs a scalar bool; raises `TypeCheckError` for anything else."""
+    ty = infer(condition)
+    dtype = getattr(ty, "dtype", None)
+    if (
+        dtype not in (None, "bool")
+        or (isinstance(ty, TensorType) and ty.ndim not in (-1, 0))
+        or isinstance(ty, FuncType)
+    ):
+        raise TypeCheckError(
+            "the condition of an if must be a scalar bool",
+            span=condition.span or span,
+            expected='R.Tensor((), "bool")',
+            actual=str(ty),
+            rule="condition",
+        )

@@ -1,0 +1,345 @@
+"""The compute DSL (te): tensors defined by formulas over their indices, turned into loop functions.
+
+::
+
+    A = te.placeholder((n, k), "float32", "A")
+    B = te.placeholder((k, m), "float32", "B")
+    r = te.reduce_axis((0, k), "k")
+    C = te.compute((n, m), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), "C")
+    func = te.create_prim_func([A, B, C])
+
+Shapes are int64. A reduction stands at the top of a formula; it becomes a block with an ``init`` and an update.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from supple.analysis.regions import infer_regions
+from supple.base import dtypes
+from supple.ir import expr as E
+from supple.ir.expr import BufferLoad, ExprWithOps, Range, Var, as_expr, const, int64, scalar_dtype
+from supple.ir.graph import Function, GlobalVar, ShapeExpr, Tuple
+from supple.ir.loop import (
+    Buffer,
+    BufferStore,
+    For,
+    ForKind,
+    IterType,
+    IterVar,
+    PrimFunc,
+    SBlock,
+    SBlockRealize,
+    buffer_type,
+    seq,
+)
+from supple.ir.node import Expr, Node, Stmt, Type, ignored, node
+from supple.ir.types import TensorType, prim_type
+from supple.ir.walk import free_symbols, post_order, substitute, transform
+from supple.sym.relate import tensor_dims
+
+
+@node
+class Reduce(ExprWithOps):
+    """A reduction of ``source`` over ``axes``; ``combiner`` is ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``."""
+
+    combiner: str
+    source: Expr
+    axes: tuple[IterVar, ...]
+
+    @property
+    def dtype(self) -> str:
+        return scalar_dtype(self.source)
+
+    @property
+    def ty(self) -> Type:
+        return prim_type(self.dtype)
+
+
+@node
+class TensorRead(BufferLoad):
+    """``tensor[indices]`` in a formula: a `BufferLoad` that remembers the tensor it reads."""
+
+    tensor: Any = ignored(default=None)
+
+
+_COMBINE: dict[str, Callable[[Expr, Expr], Expr]] = {"sum": E.Add, "prod": E.Mul, "max": E.Max, "min": E.Min}
+
+
+def identity(combiner: str, dtype: str) -> Expr:
+    """The value that changes nothing: 0, 1, the lowest or the highest of the dtype."""
+    if combiner in ("sum", "prod"):
+        return const(0 if combiner == "sum" else 1, dtype)
+    return limit(dtype, low=combiner == "max")
+
+
+def limit(dtype: str, low: bool) -> Expr:
+    """The lowest or highest value of a dtype (infinite for floats)."""
+    row = dtypes.row(dtype)
+    if row.kind == "float":
+        return const(float("-inf") if low else float("inf"), dtype)
+    if row.kind == "bool":
+        return const(not low, dtype)
+    if row.kind == "uint":
+        return const(0 if low else (1 << row.bits) - 1, dtype)
+    return const(-(1 << (row.bits - 1)) if low else (1 << (row.bits - 1)) - 1, dtype)
+
+
+class TensorValue:
+    """A tensor of the DSL: an input (`placeholder`) or the result of a formula (`compute`). Index it in formulas."""
+
+    def __init__(self, buffer: Var, definition: ComputeOp | None) -> None:
+        self.buffer = buffer
+        self.op = definition
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        return buffer_type(self.buffer).shape
+
+    @property
+    def dtype(self) -> str:
+        return buffer_type(self.buffer).dtype
+
+    @property
+    def name(self) -> str:
+        return self.buffer.name
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __getitem__(self, index: Any) -> Expr:
+        indices = index if isinstance(index, tuple) else (index,)
+        values = tuple(as_expr(i.var if isinstance(i, IterVar) else i) for i in indices)
+        return TensorRead(self.buffer, values, tensor=self)
+
+    def __call__(self, *indices: Any) -> Expr:
+        return self[indices]
+
+    def __repr__(self) -> str:
+        return f"te.Tensor({self.name}: {self.dtype}{[str(s) for s in self.shape]})"
+
+
+@dataclass(eq=False)
+class ComputeOp:
+    """A formula: ``body`` over the index variables ``axis``."""
+
+    axis: tuple[Var, ...]
+    body: Expr
+
+    @property
+    def inputs(self) -> list[TensorValue]:
+        """The tensors that the formula reads, in order of first use."""
+        reads = [n.tensor for n in post_order(self.body) if isinstance(n, TensorRead)]
+        return list(dict.fromkeys(reads))
+
+
+def placeholder(shape: Sequence[Any], dtype: str = "float32", name: str = "placeholder") -> TensorValue:
+    """An input tensor. ``shape`` holds ints and int64 expressions."""
+    return TensorValue(Buffer(name, tuple(as_expr(s) for s in shape), dtype), None)
+
+
+def reduce_axis(domain: Sequence[Any] | Range, name: str = "k") -> IterVar:
+    """A reduction axis over ``(low, high)``."""
+    if isinstance(domain, Range):
+        low, extent = domain.min, domain.extent
+    else:
+        low, high = (as_expr(d) for d in domain)
+        extent = high if isinstance(low, E.IntImm) and low.value == 0 else E.Sub(high, low)
+    return IterVar(Range(low, extent), Var(name, prim_type("int64")), IterType.REDUCE)
+
+
+def compute(shape: Sequence[Any], formula: Callable[..., Any], name: str = "compute") -> TensorValue:
+    """A tensor whose element at ``i, j, ...`` is ``formula(i, j, ...)``.
+
+    A formula with ``*indices`` takes any rank. Raises ``TypeError`` when the number of indices does not fit.
+    """
+    dims = tuple(as_expr(s) for s in shape)
+    names = _index_names(formula, len(dims))
+    axis = tuple(Var(n, prim_type("int64")) for n in names)
+    body = as_expr(formula(*axis), "float32")
+    if isinstance(body, Reduce) and not body.axes:
+        body = body.source
+    for found in post_order(body):
+        if isinstance(found, Reduce) and found is not body:
+            raise TypeError(f"{name}: a reduction must stand at the top of the formula, not inside an expression")
+    return TensorValue(Buffer(name, dims, scalar_dtype(body)), ComputeOp(axis, body))
+
+
+def _index_names(formula: Callable[..., Any], rank: int) -> list[str]:
+    params = inspect.signature(formula).parameters.values()
+    fixed = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in params)
+    if len(fixed) > rank or (len(fixed) < rank and not variadic):
+        raise TypeError(f"the formula takes {len(fixed)} indices, but the shape has {rank} dimensions")
+    return fixed + [f"i{d}" for d in range(len(fixed), rank)]
+
+
+def _reduction(combiner: str) -> Callable[..., Expr]:
+    def build(source: Any, axis: IterVar | Iterable[IterVar]) -> Expr:
+        axes = (axis,) if isinstance(axis, IterVar) else tuple(axis)
+        if any(a.iter_type is not IterType.REDUCE for a in axes):
+            raise TypeError(f"te.{combiner}: axis must be made by te.reduce_axis")
+        return Reduce(combiner, as_expr(source, "float32"), axes)
+
+    build.__name__ = combiner
+    build.__doc__ = f"The {combiner} of ``source`` over reduction axes."
+    return build
+
+
+sum = _reduction("sum")
+prod = _reduction("prod")
+max = _reduction("max")
+min = _reduction("min")
+
+
+# --------------------------------------------------------------------------------------------------- to loop functions
+
+
+def definitions(outputs: Sequence[TensorValue], given: Sequence[TensorValue] = ()) -> list[TensorValue]:
+    """The computed tensors that ``outputs`` need, inputs before users; ``given`` ones are not searched."""
+    order: list[TensorValue] = []
+    seen = {id(t.buffer) for t in given}
+    stack: list[tuple[TensorValue, bool]] = [(t, False) for t in reversed(outputs)]
+    while stack:
+        current, expanded = stack.pop()
+        if expanded:
+            order.append(current)
+            continue
+        if id(current.buffer) in seen or current.op is None:
+            continue
+        seen.add(id(current.buffer))
+        stack.append((current, True))
+        stack.extend((tensor, False) for tensor in reversed(current.op.inputs))
+    return order
+
+
+def create_prim_func(
+    inputs: Sequence[TensorValue], outputs: Sequence[TensorValue] | None = None, name: str | None = None
+) -> tuple[PrimFunc, list[Expr]]:
+    """The loop function of ``outputs`` over ``inputs`` with symbols of its own, and the values its extra scalars take.
+
+    The extra scalar parameters are the symbols that no buffer's shape introduces by itself (``n`` when only ``n + 1``
+    appears): pass them as ``tir_vars``. The function is marked ``tirx.noalias``: its outputs overlap nothing.
+    """
+    results = list(outputs or [])
+    computed = definitions(results, inputs)
+    statements: list[Stmt] = [_nest(t) for t in computed]
+    output_ids = {id(t.buffer) for t in results}
+    intermediates = tuple(t.buffer for t in computed if id(t.buffer) not in output_ids)
+    root = SBlock((), intermediates, (), (), (), "root", None, seq(statements))
+    body = SBlockRealize((), const(True), root)
+    buffers = [t.buffer for t in [*inputs, *results]]
+    solved = {id(d) for b in buffers for d in buffer_type(b).shape if isinstance(d, Var)}
+    everything = PrimFunc(tuple(buffers), body)
+    loops = {id(v) for v in _bound_in(body)}
+    symbols = [s for s in free_symbols(everything) if id(s) not in loops]
+    extra = [s for s in symbols if id(s) not in solved]
+    fresh = {s: Var(s.name, s.ty) for s in symbols}
+    attrs: dict[str, Any] = {"tirx.noalias": True}
+    if name is not None:
+        attrs["global_symbol"] = name
+    func = PrimFunc((*buffers, *extra), body, None, attrs)
+    renamed = substitute(func, fresh)
+    return renamed, list(extra)
+
+
+def _bound_in(body: Stmt) -> list[Var]:
+    bound: list[Var] = []
+    for found in post_order(body):
+        if isinstance(found, For):
+            bound.append(found.loop_var)
+        elif isinstance(found, IterVar):
+            bound.append(found.var)
+    return bound
+
+
+def _plain(formula: Expr) -> Expr:
+    """The formula with ordinary loads."""
+
+    def rewrite(found: Node) -> Node | None:
+        return BufferLoad(found.buffer, found.indices) if isinstance(found, TensorRead) else None
+
+    return transform(formula, rewrite)  # type: ignore[return-value]
+
+
+def _nest(tensor: TensorValue) -> Stmt:
+    """The loops and the block of one computed tensor."""
+    assert tensor.op is not None
+    body = tensor.op.body
+    reduce_axes = body.axes if isinstance(body, Reduce) else ()
+    extents: list[tuple[Var, Expr, Expr]] = [
+        (var, int64(0), extent) for var, extent in zip(tensor.op.axis, tensor.shape, strict=True)
+    ]
+    extents += [(axis.var, axis.dom.min, axis.dom.extent) for axis in reduce_axes]
+    loops = [Var(var.name, var.ty) for var, _, _ in extents]
+    iters = [Var(f"v_{var.name}", var.ty) for var, _, _ in extents]
+    kinds = [IterType.DATA_PAR] * len(tensor.shape) + [IterType.REDUCE] * len(reduce_axes)
+    iter_vars = tuple(
+        IterVar(Range(low, extent), it, kind) for (_, low, extent), it, kind in zip(extents, iters, kinds, strict=True)
+    )
+    to_iter = {var: it for (var, _, _), it in zip(extents, iters, strict=True)}
+    indices = tuple(iters[: len(tensor.shape)])
+    init: Stmt | None = None
+    if isinstance(body, Reduce):
+        source = _plain(substitute(body.source, to_iter))
+        update = _COMBINE[body.combiner](BufferLoad(tensor.buffer, indices), source)
+        store = BufferStore(tensor.buffer, update, indices)
+        init = BufferStore(tensor.buffer, identity(body.combiner, tensor.dtype), indices)
+    else:
+        store = BufferStore(tensor.buffer, _plain(substitute(body, to_iter)), indices)
+    reads, writes = infer_regions(store, init)
+    block = SBlock(iter_vars, (), (), reads, writes, tensor.name, init, store)
+    nest: Stmt = SBlockRealize(tuple(loops), const(True), block)
+    for loop, (_, low, extent) in zip(reversed(loops), reversed(extents), strict=True):
+        nest = For(loop, low, extent, ForKind.SERIAL, nest)
+    return nest
+
+
+# --------------------------------------------------------------------------------------------- from graph values to te
+
+
+def as_placeholders(args: Sequence[Any]) -> tuple[list[Any], list[tuple[TensorValue, Expr]]]:
+    """Arguments for a compute definition: every tensor expression becomes a placeholder (the same for the same
+    expression), lists are searched, the rest is passed as it is. The second result lists the placeholders in order."""
+    inputs: list[tuple[TensorValue, Expr]] = []
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [convert(v) for v in value]
+        if isinstance(value, Tuple):
+            return [convert(v) for v in value.fields]
+        if isinstance(value, ShapeExpr):
+            return list(value.values)
+        ty = getattr(value, "ty", None)
+        if isinstance(value, Expr) and not isinstance(value, (Function, GlobalVar)) and isinstance(ty, TensorType):
+            for tensor, known in inputs:
+                if known is value:
+                    return tensor
+            dims = tensor_dims(ty)
+            if dims is None or ty.dtype is None:
+                raise TypeError(f"a compute definition needs a known shape and dtype, got {ty}")
+            tensor = placeholder(dims, ty.dtype, getattr(value, "name", f"arg{len(inputs)}"))
+            inputs.append((tensor, value))
+            return tensor
+        return value
+
+    return [convert(a) for a in args], inputs
+
+
+__all__ = [
+    "ComputeOp",
+    "Reduce",
+    "TensorValue",
+    "compute",
+    "create_prim_func",
+    "max",
+    "min",
+    "placeholder",
+    "prod",
+    "reduce_axis",
+    "sum",
+]

@@ -1,0 +1,165 @@
+"""Elementwise operators of two tensors, with numpy's broadcasting. Both operands have one dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from supple.base import dtypes
+from supple.build import te
+from supple.ir import expr as E
+from supple.ir.intrinsics import intrinsic
+from supple.ir.node import Expr, Type
+from supple.ir.op import Fusion, Op
+from supple.ir.types import TensorType
+from supple.ops.declare import Sample, fail, operator, sample
+from supple.ops.shapes import broadcast_dims, broadcast_index, broadcast_type, same_dtype
+
+
+def _samples() -> list[Sample]:
+    ints = np.array([[-7, 0, 3], [5, -1, 2]], "int32")
+    return [
+        sample((3, 4), (3, 4)),
+        sample((2, 1, 5), (3, 1)),
+        sample((4,), ()),
+        sample((0, 3), (1, 3)),
+        sample(ints, np.array([2, -3, 1], "int32")),
+    ]
+
+
+def _lower(name: str, formula: Callable[[Expr, Expr], Expr]) -> Callable[..., Any]:
+    def lower(x1: te.TensorValue, x2: te.TensorValue) -> te.TensorValue:
+        dims = broadcast_dims(name, x1.shape, x2.shape)
+        if dims is None:
+            fail(f"{name}: the broadcast shape is not known", hint="use R.match_cast to relate the dimensions")
+
+        def body(*i: Any) -> Expr:
+            return formula(x1[broadcast_index(x1.shape, i)], x2[broadcast_index(x2.shape, i)])
+
+        return te.compute(dims, body, f"T_{name}")
+
+    return lower
+
+
+def _arithmetic(
+    name: str, doc: str, formula: Callable[[Expr, Expr], Expr], ref: Callable[..., Any], python: str | None = None
+) -> Op:
+    def rule(x1: TensorType, x2: TensorType) -> Type:
+        if "bool" in (x1.dtype, x2.dtype):
+            fail(f"{name}: needs tensors of numbers", "a number dtype", "bool", hint='x.astype("int32")')
+        return broadcast_type(name, x1, x2, same_dtype(name, x1, x2))
+
+    rule.__doc__ = doc
+    return operator(
+        name, fusion=Fusion.BROADCAST, lower=_lower(name, formula), ref=ref, samples=_samples, python=python
+    )(rule)
+
+
+def _comparison(name: str, doc: str, kind: type[E.CompareOp], ref: Callable[..., Any], python: str) -> Op:
+    def rule(x1: TensorType, x2: TensorType) -> Type:
+        same_dtype(name, x1, x2)
+        return broadcast_type(name, x1, x2, "bool")
+
+    rule.__doc__ = doc
+    return operator(name, fusion=Fusion.BROADCAST, lower=_lower(name, kind), ref=ref, samples=_samples, python=python)(
+        rule
+    )
+
+
+def _divide(a: Expr, b: Expr) -> Expr:
+    return E.Div(a, b)
+
+
+def _divide_ref(x1: Any, x2: Any) -> Any:
+    x1, x2 = np.asarray(x1), np.asarray(x2)
+    if x1.dtype.kind not in "iu":
+        return np.divide(x1, x2)
+    safe = np.where(x2 == 0, np.ones((), x2.dtype), x2)
+    quotient = np.floor_divide(x1, safe)
+    quotient = quotient + ((quotient * safe != x1) & ((x1 < 0) != (safe < 0)))  # floor -> towards zero
+    return np.where(x2 == 0, np.zeros((), x1.dtype), quotient).astype(x1.dtype)
+
+
+def _by_zero_is_zero(function: Callable[..., Any]) -> Callable[..., Any]:
+    """numpy's integer division warns and gives 0; the same without the warning."""
+
+    def ref(x1: Any, x2: Any) -> Any:
+        x1, x2 = np.asarray(x1), np.asarray(x2)
+        if x1.dtype.kind not in "iu":
+            return function(x1, x2)
+        safe = np.where(x2 == 0, np.ones((), x2.dtype), x2)
+        return np.where(x2 == 0, np.zeros((), x1.dtype), function(x1, safe)).astype(x1.dtype)
+
+    return ref
+
+
+def _floor_divide(a: Expr, b: Expr) -> Expr:
+    if dtypes.is_float(E.scalar_dtype(a)):
+        return intrinsic("floor", E.Div(a, b))
+    return E.FloorDiv(a, b)
+
+
+def _power(a: Expr, b: Expr) -> Expr:
+    if not dtypes.is_float(E.scalar_dtype(a)):
+        fail("power: integer tensors are not supported yet", hint='convert to float: x.astype("float32")')
+    return intrinsic("pow", a, b)
+
+
+def _floor_mod(a: Expr, b: Expr) -> Expr:
+    if not dtypes.is_float(E.scalar_dtype(a)):
+        return E.FloorMod(a, b)
+    remainder = intrinsic("fmod", a, b)
+    zero = E.const(0, E.scalar_dtype(a))
+    opposite = E.And(E.NE(remainder, zero), E.NE(E.LT(remainder, zero), E.LT(b, zero)))
+    return E.Select(opposite, E.Add(remainder, b), remainder)
+
+
+add = _arithmetic("add", "Elementwise sum ``x1 + x2``.", E.Add, np.add, "add")
+subtract = _arithmetic("subtract", "Elementwise difference ``x1 - x2``.", E.Sub, np.subtract, "sub")
+multiply = _arithmetic("multiply", "Elementwise product ``x1 * x2``.", E.Mul, np.multiply, "mul")
+divide = _arithmetic(
+    "divide",
+    "Elementwise quotient ``x1 / x2``; integers keep their dtype and round towards zero (``x / 0`` is 0).",
+    _divide,
+    _divide_ref,
+    "truediv",
+)
+floor_divide = _arithmetic(
+    "floor_divide",
+    "Elementwise ``floor(x1 / x2)``; for integers ``x // 0`` is 0.",
+    _floor_divide,
+    lambda x1, x2: (
+        np.floor(np.divide(x1, x2)) if np.asarray(x1).dtype.kind == "f" else _by_zero_is_zero(np.floor_divide)(x1, x2)
+    ),
+    "floordiv",
+)
+floor_mod = _arithmetic(
+    "floor_mod",
+    "Elementwise remainder of floor division, with the sign of ``x2``; for integers ``x % 0`` is 0.",
+    _floor_mod,
+    _by_zero_is_zero(np.mod),
+    "mod",
+)
+maximum = _arithmetic("maximum", "Elementwise maximum; NaN if either is NaN.", E.Max, np.maximum)
+minimum = _arithmetic("minimum", "Elementwise minimum; NaN if either is NaN.", E.Min, np.minimum)
+
+equal = _comparison("equal", "Elementwise ``x1 == x2``.", E.EQ, np.equal, "eq")
+not_equal = _comparison("not_equal", "Elementwise ``x1 != x2``.", E.NE, np.not_equal, "ne")
+less = _comparison("less", "Elementwise ``x1 < x2``.", E.LT, np.less, "lt")
+less_equal = _comparison("less_equal", "Elementwise ``x1 <= x2``.", E.LE, np.less_equal, "le")
+greater = _comparison("greater", "Elementwise ``x1 > x2``.", E.GT, np.greater, "gt")
+greater_equal = _comparison("greater_equal", "Elementwise ``x1 >= x2``.", E.GE, np.greater_equal, "ge")
+
+
+@operator(
+    fusion=Fusion.BROADCAST,
+    lower=_lower("power", _power),
+    ref=np.power,
+    samples=lambda: [sample(np.abs(np.linspace(0.1, 3, 12, dtype="float32")).reshape(3, 4), (3, 4))],
+    python="pow",
+)
+def power(x1: TensorType, x2: TensorType) -> Type:
+    """Elementwise ``x1 ** x2``."""
+    return broadcast_type("power", x1, x2, same_dtype("power", x1, x2))

@@ -1,0 +1,147 @@
+"""The call forms: calls of loop functions and packed functions by destination passing or by value, printing, shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from supple.base.errors import TypeCheckError
+from supple.build.infer import infer, packed_result
+from supple.ir.expr import Call, as_expr
+from supple.ir.graph import UNIT, ExternFunc, GlobalVar, ShapeExpr, Tuple
+from supple.ir.node import Expr, Type
+from supple.ir.op import OPS, Op, Param
+from supple.ir.types import ShapeType, TensorType, TupleType
+from supple.ops.declare import operator
+from supple.sym.relate import tensor_dims
+
+
+def _form(name: str, doc: str, infer_call: Callable[[Call], Type], *, pure: bool = True, callee: str = "func") -> Op:
+    params = (Param(callee, "expr"), Param("args", "varargs", ()))
+    return OPS.register(f"relax.{name}", Op(f"relax.{name}", doc, params, infer_call, pure=pure))
+
+
+def _destination_result(call: Call) -> Type:
+    """``call_tir`` and its relatives return fresh tensors of the declared types."""
+    name = call.op.short_name  # type: ignore[attr-defined]
+    if len(call.args) < 2:
+        raise TypeCheckError(f"{name} needs a function and a tuple of arguments", rule=name)
+    if not isinstance(infer(call.args[1]), TupleType):
+        raise TypeCheckError(f"{name}: the arguments must be a tuple", actual=str(infer(call.args[1])), rule=name)
+    if not call.ty_args:
+        raise TypeCheckError(
+            f"{name} needs the type of its result", hint="out_ty=R.Tensor((n, 4), dtype=...)", rule=name
+        )
+    for ty in call.ty_args:
+        if not isinstance(ty, TensorType) or ty.shape is None or ty.dtype is None:
+            raise TypeCheckError(
+                f"{name}: the result's type must have a known shape and dtype, since the caller allocates it",
+                expected="R.Tensor(shape, dtype)",
+                actual=str(ty),
+                rule=name,
+            )
+    return packed_result(call.ty_args)
+
+
+CALL_TIR = _form(
+    "call_tir",
+    "Call a loop function of the module by destination passing: fresh tensors of the types ``out_ty`` are allocated, "
+    "the function fills them, and they are the result. Pure.",
+    _destination_result,
+)
+CALL_TIR_INPLACE = _form(
+    "call_tir_inplace",
+    "Like ``call_tir``, but the outputs named by ``inplace_indices`` are the inputs of those positions, overwritten.",
+    _destination_result,
+    pure=False,
+)
+CALL_DPS_PACKED = _form(
+    "call_dps_packed",
+    "Call a registered function by destination passing: it gets the arguments and freshly allocated results. Pure.",
+    _destination_result,
+)
+CALL_PURE_PACKED = _form(
+    "call_pure_packed",
+    "Call a registered function by name, on the promise that it has no effect.",
+    lambda call: packed_result(call.ty_args),
+)
+
+
+def _tuple_of(args: Any) -> Tuple:
+    if isinstance(args, Tuple):
+        return args
+    if isinstance(args, Expr):
+        return Tuple((args,))
+    return Tuple(tuple(as_expr(a) for a in args))
+
+
+def _types(types: Any) -> tuple[Type, ...]:
+    if types is None:
+        return ()
+    return (types,) if isinstance(types, Type) else tuple(types)
+
+
+def call_tir(gvar: GlobalVar, args: Any, out_ty: Type | Sequence[Type], tir_vars: Any = None) -> Call:
+    """``R.call_tir(cls.f, (x, w), out_ty=R.Tensor((n, 4), "float32"))``: the `Call`, not yet emitted."""
+    if not isinstance(gvar, GlobalVar):
+        raise TypeError(f"call_tir: the first argument must be a function of the module (cls.f), got {gvar!r}")
+    return _destination_call(CALL_TIR, gvar, args, out_ty, tir_vars)
+
+
+def call_dps_packed(func: str | Expr, args: Any, out_ty: Type | Sequence[Type]) -> Call:
+    """``R.call_dps_packed("name", (x,), out_ty=...)``."""
+    return _destination_call(CALL_DPS_PACKED, _extern(func), args, out_ty, None)
+
+
+def call_tir_inplace(
+    gvar: GlobalVar,
+    args: Any,
+    inplace_indices: int | Sequence[int],
+    out_ty: Type | Sequence[Type],
+    tir_vars: Any = None,
+) -> Call:
+    """``R.call_tir_inplace(cls.f, (x,), [0], out_ty=...)``: output i is input ``inplace_indices[i]`` (-1: fresh)."""
+    call = _destination_call(CALL_TIR_INPLACE, gvar, args, out_ty, tir_vars)
+    indices = [inplace_indices] if isinstance(inplace_indices, int) else list(inplace_indices)
+    return Call(call.op, call.args, {"inplace_indices": tuple(int(i) for i in indices)}, call.ty_args)
+
+
+def _destination_call(op: Op, callee: Expr, args: Any, out_ty: Any, tir_vars: Any) -> Call:
+    operands: tuple[Expr, ...] = (callee, _tuple_of(args))
+    if tir_vars is not None:
+        shape = tir_vars if isinstance(tir_vars, ShapeExpr) else ShapeExpr(tuple(as_expr(v) for v in tir_vars))
+        operands = (*operands, shape)
+    return Call(op, operands, {}, _types(out_ty))
+
+
+def _extern(func: str | Expr) -> Expr:
+    return ExternFunc(func) if isinstance(func, str) else func
+
+
+def call_packed(func: str | Expr, *args: Any, ty_args: Any = None) -> Call:
+    """``R.call_packed("name", x, ty_args=...)``: a registered function, which may have effects."""
+    return Call(_extern(func), tuple(_value(a) for a in args), {}, _types(ty_args))
+
+
+def call_pure_packed(func: str | Expr, *args: Any, ty_args: Any = None) -> Call:
+    """``R.call_pure_packed("name", x, ty_args=...)``: a registered function without effects."""
+    return Call(CALL_PURE_PACKED, (_extern(func), *(_value(a) for a in args)), {}, _types(ty_args))
+
+
+def _value(value: Any) -> Expr:
+    if isinstance(value, (tuple, list)):
+        return Tuple(tuple(_value(v) for v in value))
+    return as_expr(value)
+
+
+@operator("print", pure=False)
+def print_(*values: Expr, format: str = "") -> Type:
+    """Print the values (with ``format`` as in ``str.format`` if given). Has an effect; returns nothing."""
+    return UNIT
+
+
+@operator("shape_of")
+def shape_of(expr: TensorType) -> Type:
+    """The shape of a tensor, as a shape value."""
+    dims = tensor_dims(expr)
+    return ShapeType(None, expr.ndim) if dims is None else ShapeType(dims)

@@ -1,0 +1,236 @@
+"""How an operator is declared: one decorated type rule holds everything intrinsic to it.
+
+::
+
+    @operator(fusion=Fusion.ELEMENTWISE, lower=..., ref=..., samples=lambda: [sample((3, 4))])
+    def exp(x: TensorType) -> Type:
+        \"\"\"e to the power of each element.\"\"\"
+        return x
+
+The rule's parameters are the operator's signature. Their annotations say what each takes: ``TensorType`` and
+``Tensors`` (the rule sees types), ``Expr``, ``Shape``, ``Scalar`` (it sees expressions), or an attribute: ``int``,
+``bool``, ``float``, ``str``, ``DType``, ``Axes``, ``Axis``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+
+from supple.base import dtypes
+from supple.base.errors import TypeCheckError
+from supple.build.infer import infer
+from supple.ir.expr import TENSOR_OPERATORS, Call, IntImm
+from supple.ir.node import Expr, Type
+from supple.ir.op import OPS, REQUIRED, Fusion, Op, Param
+from supple.ir.types import AnyType, TensorType, TupleType
+
+Tensors: TypeAlias = list[TensorType]
+Shape: TypeAlias = Expr
+Scalar: TypeAlias = Expr
+DType: TypeAlias = str | None
+Axes: TypeAlias = tuple[int, ...] | None
+Axis: TypeAlias = int | None
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, IntImm):
+        return value.value
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"expected an integer, got {value!r}")
+    return int(value.__index__())
+
+
+def _bool(value: Any) -> bool:
+    if isinstance(value, IntImm):
+        value = value.value
+    if value not in (0, 1):
+        raise TypeError(f"expected a bool, got {value!r}")
+    return bool(value)
+
+
+def _axes(value: Any) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    return tuple(_int(v) for v in value) if isinstance(value, (list, tuple)) else (_int(value),)
+
+
+def _dtype(value: Any) -> str | None:
+    if value is None or value in ("", "void"):
+        return None
+    return dtypes.check_dtype(value if isinstance(value, str) else dtypes.from_numpy(value))
+
+
+def _str(value: Any) -> str:
+    value = getattr(value, "value", value)
+    if not isinstance(value, str):
+        raise TypeError(f"expected a string, got {value!r}")
+    return value
+
+
+def _optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else convert(value)
+
+
+_ARGUMENTS = {"TensorType": "tensor", "Tensors": "tuple", "Shape": "shape", "Scalar": "scalar", "Expr": "expr"}
+_ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
+    "int": _int,
+    "bool": _bool,
+    "float": float,
+    "str": _str,
+    "DType": _dtype,
+    "Axes": _axes,
+    "Axis": _optional(_int),
+}
+
+
+def _params(rule: Callable[..., Any]) -> tuple[Param, ...]:
+    found = []
+    for p in inspect.signature(rule).parameters.values():
+        annotation = str(p.annotation).removesuffix(" | None")
+        default = REQUIRED if p.default is p.empty else p.default
+        if p.kind is p.VAR_POSITIONAL:
+            found.append(Param(p.name, "varargs", ()))
+        elif annotation in _ARGUMENTS:
+            found.append(Param(p.name, _ARGUMENTS[annotation], default))
+        elif annotation in _ATTRIBUTES:
+            found.append(Param(p.name, "attr", default, _ATTRIBUTES[annotation]))
+        else:
+            raise TypeError(f"{rule.__name__}: parameter {p.name} has no known kind ({annotation})")
+    return tuple(found)
+
+
+@dataclass
+class Sample:
+    """Arguments for one test call. A tuple of ints is the shape of a float32 tensor, an array is itself, a list is a
+    tuple of tensors, `ShapeOf` is a shape argument."""
+
+    args: tuple[Any, ...]
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ShapeOf:
+    """A shape argument of a sample."""
+
+    values: tuple[int, ...]
+
+
+def sample(*args: Any, **attrs: Any) -> Sample:
+    """A `Sample` of positional arguments and attributes."""
+    return Sample(args, attrs)
+
+
+def operator(
+    name: str | None = None,
+    *,
+    fusion: Fusion = Fusion.OPAQUE,
+    lower: Callable[..., Any] | None = None,
+    ref: Callable[..., Any] | None = None,
+    samples: Callable[[], list[Sample]] | None = None,
+    python: str | None = None,
+    pure: bool = True,
+    **facts: Any,
+) -> Callable[[Callable[..., Type]], Op]:
+    """Declare an operator by its type rule (see the module's text).
+
+    ``name`` is the name below ``relax.`` (the rule's own name if absent); ``lower(*tensors, **attributes)`` is its
+    compute definition, ``ref(*arrays, **attributes)`` its value by numpy, ``python`` the Python operator it stands for.
+    """
+
+    def declare(rule: Callable[..., Type]) -> Op:
+        full = f"relax.{name or rule.__name__}"
+        params = _params(rule)
+        op = Op(
+            full,
+            inspect.getdoc(rule) or "",
+            params,
+            _checked(rule, full, params),
+            fusion,
+            pure,
+            lower,
+            ref,
+            samples,
+            facts,
+        )
+        if python is not None:
+            TENSOR_OPERATORS[python] = op
+        return OPS.register(full, op)
+
+    return declare
+
+
+def _checked(rule: Callable[..., Type], name: str, params: tuple[Param, ...]) -> Callable[[Call], Type]:
+    """The type rule on a call: looks up the arguments' types, then runs the rule."""
+
+    def infer_call(call: Call) -> Type:
+        return rule(*_rule_arguments(call, name, params), **call.attrs)
+
+    return infer_call
+
+
+def _rule_arguments(call: Call, name: str, params: tuple[Param, ...]) -> list[Any]:
+    values: list[Any] = []
+    args = list(call.args)
+    for param in params:
+        if param.is_attr:
+            continue
+        if param.kind == "varargs":
+            values.extend(args)
+            args = []
+        elif args:
+            values.append(_seen_by_rule(args.pop(0), name, param, call))
+        elif param.default is not REQUIRED:
+            values.append(param.default)
+        else:
+            fail(f"{name}: parameter {param.name} is missing")
+    if args:
+        fail(f"{name}: {len(args)} arguments too many")
+    return values
+
+
+def _seen_by_rule(arg: Expr, name: str, param: Param, call: Call) -> Any:
+    if param.kind == "tensor":
+        return _tensor_type(infer(arg), name, param.name, arg, call)
+    if param.kind == "tuple":
+        ty = infer(arg)
+        if not isinstance(ty, TupleType):
+            fail(f"{name}: parameter {param.name} takes a tuple of tensors", "a tuple of tensors", str(ty), arg, call)
+        return [_tensor_type(f, name, f"{param.name}[{i}]", arg, call) for i, f in enumerate(ty.fields)]
+    return arg
+
+
+def _tensor_type(ty: Type, name: str, param: str, arg: Expr, call: Call) -> TensorType:
+    if isinstance(ty, AnyType):
+        return TensorType()
+    if not isinstance(ty, TensorType):
+        fail(f"{name}: parameter {param} takes a tensor", "a tensor", str(ty), arg, call)
+    return ty
+
+
+def fail(
+    message: str,
+    expected: str | None = None,
+    actual: str | None = None,
+    arg: Expr | None = None,
+    call: Call | None = None,
+    hint: str | None = None,
+) -> NoReturn:
+    """Refuse a call: raises `TypeCheckError` at the argument's place if it has one."""
+    span = (arg.span if arg is not None else None) or (call.span if call is not None else None)
+    raise TypeCheckError(message, span=span, expected=expected, actual=actual, hint=hint, rule="operator")
+
+
+def random_array(shape: Sequence[int], dtype: str, seed: int) -> Any:
+    """Test data of a dtype: floats in [-2, 2), small integers, random bools."""
+    rng = np.random.default_rng(seed)
+    row = dtypes.row(dtype)
+    if row.kind == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if row.kind == "float":
+        return rng.uniform(-2, 2, shape).astype(dtypes.to_numpy(dtype))
+    return rng.integers(0 if row.kind == "uint" else -9, 10, shape).astype(dtypes.to_numpy(dtype))

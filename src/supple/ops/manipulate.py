@@ -1,0 +1,363 @@
+"""Operators that move elements: reshape, permute_dims, concat, expand_dims, squeeze, broadcast_to, flatten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from supple.build import te
+from supple.ir import expr as E
+from supple.ir.expr import IntImm, int64
+from supple.ir.graph import ShapeExpr
+from supple.ir.intrinsics import intrinsic
+from supple.ir.node import Expr, Type
+from supple.ir.op import Fusion
+from supple.ir.types import ShapeType, TensorType
+from supple.ops.declare import Axes, Axis, Shape, ShapeOf, Tensors, fail, operator, sample
+from supple.ops.shapes import broadcast_dims, broadcast_index, normalize_axes, normalize_axis
+from supple.sym.relate import simplify_dims, tensor, tensor_dims
+from supple.sym.simplify import SHAPES, exact_quotient, product
+
+
+def shape_values(shape: Expr) -> tuple[Expr, ...] | None:
+    """The values of a shape argument, or None when they are known at run time only."""
+    if isinstance(shape, ShapeExpr):
+        return shape.values
+    ty = getattr(shape, "ty", None)
+    return ty.values if isinstance(ty, ShapeType) else None
+
+
+def shape_rank(shape: Expr) -> int:
+    ty = getattr(shape, "ty", None)
+    return ty.ndim if isinstance(ty, ShapeType) else -1
+
+
+# ------------------------------------------------------------------------------------------------------------ reshape
+
+
+def reshaped_dims(dims: Sequence[Expr], wanted: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The new shape with ``0`` (keep this dimension) and one ``-1`` (what is left) filled in; refuses another size."""
+    result = list(wanted)
+    for d, value in enumerate(result):
+        if isinstance(value, IntImm) and value.value == 0 and d < len(dims) and not _is_zero_size(dims):
+            result[d] = dims[d]
+    free = [d for d, value in enumerate(result) if isinstance(value, IntImm) and value.value == -1]
+    if len(free) > 1:
+        fail("reshape: only one dimension can be -1", "at most one -1", _text(wanted))
+    total = product(list(dims))
+    if free:
+        rest = product([v for d, v in enumerate(result) if d != free[0]])
+        quotient = exact_quotient(total, rest)
+        if quotient is None:
+            fail("reshape: the size is not a multiple of the other dimensions", f"a divisor of {total}", str(rest))
+        result[free[0]] = quotient
+    negative = [v for v in result if isinstance(v, IntImm) and v.value < 0]
+    if negative:
+        fail("reshape: a dimension is negative", "sizes, one -1 at most", _text(wanted))
+    same = SHAPES.equal(total, product(result))
+    if same is not True:
+        fail(
+            "reshape: the number of elements differs" if same is False else "reshape: the sizes are not proved equal",
+            f"{total} elements",
+            f"{product(result)} elements in {_text(result)}",
+            hint=None if same is False else "use R.match_cast to relate the dimensions",
+        )
+    return simplify_dims(result)
+
+
+def _is_zero_size(dims: Sequence[Expr]) -> bool:
+    return any(isinstance(d, IntImm) and d.value == 0 for d in dims)
+
+
+def _text(dims: Sequence[Expr]) -> str:
+    return f"({', '.join(str(d) for d in dims)})"
+
+
+def _flat_index(indices: Sequence[Any], dims: Sequence[Expr]) -> Expr:
+    flat: Expr = int64(0)
+    for index, dim in zip(indices, dims, strict=True):
+        flat = E.Add(E.Mul(flat, dim), index)
+    return SHAPES.simplify(flat)
+
+
+def reshape_tensor(x: te.TensorValue, dims: Sequence[Expr]) -> te.TensorValue:
+    """The same elements in row-major order under another shape."""
+
+    def body(*i: Any) -> Expr:
+        flat = _flat_index(i, dims)
+        index: list[Expr] = []
+        for d in reversed(range(x.ndim)):
+            index.append(flat if d == 0 else E.FloorMod(flat, x.shape[d]))
+            flat = E.FloorDiv(flat, x.shape[d])
+        return x[tuple(reversed(index))]
+
+    return te.compute(dims, body, "T_reshape")
+
+
+def _reshape_lower(x: te.TensorValue, shape: Sequence[Expr]) -> te.TensorValue:
+    return reshape_tensor(x, reshaped_dims(x.shape, shape))
+
+
+def _reshape_ref(x: Any, shape: Sequence[int]) -> Any:
+    x = np.asarray(x)
+    filled = [x.shape[d] if s == 0 and d < x.ndim and x.size else s for d, s in enumerate(shape)]
+    return np.reshape(x, filled)
+
+
+@operator(
+    fusion=Fusion.INJECTIVE,
+    lower=_reshape_lower,
+    ref=_reshape_ref,
+    samples=lambda: [
+        sample((2, 3, 4), ShapeOf((6, 4))),
+        sample((2, 3, 4), ShapeOf((-1,))),
+        sample((2, 3, 4), ShapeOf((0, -1))),
+        sample((), ShapeOf((1, 1))),
+        sample((0, 4), ShapeOf((2, 0))),
+    ],
+)
+def reshape(x: TensorType, shape: Shape) -> Type:
+    """The elements of ``x`` in row-major order under a new shape. One dimension may be -1 (what is left), and 0 keeps
+    the input's dimension at that place. The number of elements must be proved equal."""
+    wanted, dims = shape_values(shape), tensor_dims(x)
+    if wanted is None:
+        return TensorType(None, x.dtype, shape_rank(shape))
+    if dims is None:
+        known = all(not isinstance(v, IntImm) or v.value > 0 for v in wanted)
+        return TensorType(ShapeExpr(wanted), x.dtype) if known else TensorType(None, x.dtype, len(wanted))
+    return tensor(reshaped_dims(dims, wanted), x.dtype)
+
+
+def _flatten_lower(x: te.TensorValue) -> te.TensorValue:
+    return reshape_tensor(x, (product(list(x.shape)),))
+
+
+@operator(fusion=Fusion.INJECTIVE, lower=_flatten_lower, ref=np.ravel, samples=lambda: [sample((2, 3)), sample(())])
+def flatten(x: TensorType) -> Type:
+    """The elements in row-major order as one dimension."""
+    dims = tensor_dims(x)
+    return TensorType(None, x.dtype, 1) if dims is None else tensor((product(list(dims)),), x.dtype)
+
+
+# -------------------------------------------------------------------------------------------------------- permute_dims
+
+
+def _permutation(ndim: int, axes: Axes) -> tuple[int, ...]:
+    if axes is None:
+        return tuple(reversed(range(ndim)))
+    normal = normalize_axes("permute_dims", axes, ndim)
+    if len(normal) != ndim:
+        fail("permute_dims: every axis must be given once", f"{ndim} axes", str(list(axes)))
+    return normal
+
+
+def _permute_lower(x: te.TensorValue, axes: Axes) -> te.TensorValue:
+    order = _permutation(x.ndim, axes)
+
+    def body(*i: Any) -> Expr:
+        index: list[Any] = [None] * x.ndim
+        for position, axis in enumerate(order):
+            index[axis] = i[position]
+        return x[tuple(index)]
+
+    return te.compute([x.shape[axis] for axis in order], body, "T_transpose")
+
+
+@operator(
+    fusion=Fusion.INJECTIVE,
+    lower=_permute_lower,
+    ref=lambda x, axes: np.transpose(x, axes),
+    samples=lambda: [sample((2, 3, 4)), sample((2, 3, 4), axes=[1, -1, 0]), sample((0, 3)), sample(())],
+)
+def permute_dims(x: TensorType, axes: Axes = None) -> Type:
+    """The axes in another order (reversed for None): ``result.shape[i] = x.shape[axes[i]]``."""
+    if x.ndim == -1:
+        return TensorType(None, x.dtype, -1 if axes is None else len(axes))
+    order = _permutation(x.ndim, axes)
+    dims = tensor_dims(x)
+    return TensorType(None, x.dtype, x.ndim) if dims is None else tensor([dims[a] for a in order], x.dtype)
+
+
+# -------------------------------------------------------------------------------------------------------------- concat
+
+
+def _concat_lower(tensors: Sequence[te.TensorValue], axis: Axis) -> te.TensorValue:
+    place = _concat_axis(tensors[0].ndim, axis)
+    starts: list[Expr] = [int64(0)]
+    for t in tensors:
+        starts.append(SHAPES.simplify(E.Add(starts[-1], t.shape[place])))
+    dims = list(tensors[0].shape)
+    dims[place] = starts[-1]
+
+    def body(*i: Any) -> Expr:
+        def part(t: te.TensorValue, start: Expr) -> Expr:
+            index = list(i)
+            if not (isinstance(start, IntImm) and start.value == 0):
+                index[place] = E.Sub(i[place], start)
+            return t[tuple(index)]
+
+        value = part(tensors[-1], starts[-2])
+        for t, start, end in reversed(list(zip(tensors[:-1], starts[:-2], starts[1:-1], strict=True))):
+            value = intrinsic("if_then_else", E.LT(i[place], end), part(t, start), value)
+        return value
+
+    return te.compute(dims, body, "T_concat")
+
+
+def _concat_axis(ndim: int, axis: Axis) -> int:
+    return 0 if axis is None else normalize_axis("concat", axis, ndim)
+
+
+@operator(
+    fusion=Fusion.INJECTIVE,
+    lower=_concat_lower,
+    ref=lambda tensors, axis: np.concatenate(tensors, 0 if axis is None else axis),
+    samples=lambda: [
+        sample([(2, 3), (4, 3)]),
+        sample([(2, 3), (2, 1), (2, 5)], axis=-1),
+        sample([(0, 3), (2, 3)], axis=0),
+        sample([(5,)], axis=0),
+    ],
+)
+def concat(tensors: Tensors, axis: Axis = 0) -> Type:
+    """The tensors one after the other along ``axis``; their other dimensions must be proved equal."""
+    if not tensors:
+        fail("concat: needs at least one tensor", "a non-empty tuple", "()")
+    first = tensors[0]
+    for other in tensors[1:]:
+        if first.dtype is not None and other.dtype is not None and first.dtype != other.dtype:
+            fail("concat: the tensors have different dtypes", first.dtype, other.dtype)
+        if first.ndim != -1 and other.ndim != -1 and first.ndim != other.ndim:
+            fail("concat: the tensors have different ranks", f"{first.ndim} dimensions", f"{other.ndim} dimensions")
+    ndim = max(t.ndim for t in tensors)
+    known = [tensor_dims(t) for t in tensors]
+    if ndim == -1:
+        return TensorType(None, first.dtype)
+    if ndim == 0:
+        fail("concat: 0-dimensional tensors have no axis", "at least 1 dimension", "0 dimensions")
+    place = _concat_axis(ndim, axis)
+    if any(dims is None for dims in known):
+        return TensorType(None, first.dtype, ndim)
+    shapes = [dims for dims in known if dims is not None]
+    result = list(shapes[0])
+    for n, dims in enumerate(shapes[1:], 1):
+        for d in range(ndim):
+            if d == place:
+                result[d] = E.Add(result[d], dims[d])
+            elif (same := SHAPES.equal(shapes[0][d], dims[d])) is not True:
+                fail(
+                    f"concat: dimension {d} of tensor {n} differs"
+                    + ("" if same is False else " (it is not proved equal)"),
+                    str(shapes[0][d]),
+                    str(dims[d]),
+                    hint=None if same is False else "use R.match_cast to relate the dimensions",
+                )
+    return tensor(result, first.dtype)
+
+
+# ------------------------------------------------------------------------------------- expand_dims, squeeze, broadcast
+
+
+def _expanded(ndim: int, axis: Axes) -> tuple[int, ...]:
+    return normalize_axes("expand_dims", axis or (), ndim + len(axis or ()))
+
+
+def _expand_lower(x: te.TensorValue, axis: Axes) -> te.TensorValue:
+    new = set(_expanded(x.ndim, axis))
+    dims = _expand(x.shape, new)
+
+    def body(*i: Any) -> Expr:
+        return x[tuple(index for d, index in enumerate(i) if d not in new)]
+
+    return te.compute(dims, body, "T_expand_dims")
+
+
+def _expand(dims: Sequence[Expr], new: set[int]) -> list[Expr]:
+    rest = iter(dims)
+    return [int64(1) if d in new else next(rest) for d in range(len(dims) + len(new))]
+
+
+@operator(
+    fusion=Fusion.INJECTIVE,
+    lower=_expand_lower,
+    ref=lambda x, axis: np.expand_dims(x, axis),
+    samples=lambda: [sample((3, 4), axis=[0, -1]), sample((), axis=0)],
+)
+def expand_dims(x: TensorType, axis: Axes) -> Type:
+    """New dimensions of extent 1 at the given places of the result."""
+    if x.ndim == -1:
+        return TensorType(None, x.dtype)
+    new = set(_expanded(x.ndim, axis))
+    dims = tensor_dims(x)
+    return TensorType(None, x.dtype, x.ndim + len(new)) if dims is None else tensor(_expand(dims, new), x.dtype)
+
+
+def _squeezed(dims: Sequence[Expr], axis: Axes) -> set[int]:
+    if axis is None:
+        return {d for d, dim in enumerate(dims) if SHAPES.equal(dim, int64(1)) is True}
+    axes = normalize_axes("squeeze", axis, len(dims))
+    for a in axes:
+        if SHAPES.equal(dims[a], int64(1)) is not True:
+            fail(f"squeeze: axis {a} is not of extent 1", "1", str(dims[a]))
+    return set(axes)
+
+
+def _squeeze_lower(x: te.TensorValue, axis: Axes) -> te.TensorValue:
+    gone = _squeezed(x.shape, axis)
+    dims = [dim for d, dim in enumerate(x.shape) if d not in gone]
+
+    def body(*i: Any) -> Expr:
+        rest = iter(i)
+        return x[tuple(int64(0) if d in gone else next(rest) for d in range(x.ndim))]
+
+    return te.compute(dims, body, "T_squeeze")
+
+
+@operator(
+    fusion=Fusion.INJECTIVE,
+    lower=_squeeze_lower,
+    ref=lambda x, axis: np.squeeze(x, axis),
+    samples=lambda: [sample((1, 3, 1)), sample((1, 3, 1), axis=[-1]), sample((2, 3))],
+)
+def squeeze(x: TensorType, axis: Axes = None) -> Type:
+    """Dimensions of extent 1 removed: those in ``axis``, or all that are known to be 1."""
+    dims = tensor_dims(x)
+    if dims is None:
+        return TensorType(None, x.dtype, -1 if axis is None or x.ndim == -1 else x.ndim - len(axis))
+    gone = _squeezed(dims, axis)
+    return tensor([dim for d, dim in enumerate(dims) if d not in gone], x.dtype)
+
+
+def _broadcast_to_dims(dims: Sequence[Expr], wanted: Sequence[Expr]) -> tuple[Expr, ...]:
+    result = broadcast_dims("broadcast_to", tuple(dims), tuple(wanted))
+    same = None if result is None else [SHAPES.equal(a, b) for a, b in zip(result, wanted, strict=False)]
+    if same is None or len(dims) > len(wanted) or any(s is not True for s in same):
+        fail(
+            "broadcast_to: the tensor does not broadcast to that shape",
+            f"1 or the extents of {_text(wanted)}",
+            _text(dims),
+        )
+    return tuple(wanted)
+
+
+def _broadcast_lower(x: te.TensorValue, shape: Sequence[Expr]) -> te.TensorValue:
+    dims = _broadcast_to_dims(x.shape, shape)
+    return te.compute(dims, lambda *i: x[broadcast_index(x.shape, i)], "T_broadcast_to")
+
+
+@operator(
+    fusion=Fusion.BROADCAST,
+    lower=_broadcast_lower,
+    ref=lambda x, shape: np.broadcast_to(x, shape),
+    samples=lambda: [sample((3, 1), ShapeOf((2, 3, 4))), sample((), ShapeOf((2,)))],
+)
+def broadcast_to(x: TensorType, shape: Shape) -> Type:
+    """The tensor repeated along dimensions of extent 1 to a larger shape."""
+    wanted, dims = shape_values(shape), tensor_dims(x)
+    if wanted is None:
+        return TensorType(None, x.dtype, shape_rank(shape))
+    if dims is not None:
+        _broadcast_to_dims(dims, wanted)
+    return tensor(wanted, x.dtype)

@@ -1,0 +1,154 @@
+"""Elementwise operators of one tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from supple.base import dtypes
+from supple.build import te
+from supple.ir import expr as E
+from supple.ir.expr import TENSOR_OPERATORS, cast, const, scalar_dtype
+from supple.ir.intrinsics import absolute, intrinsic
+from supple.ir.node import Expr, Type
+from supple.ir.op import Fusion, Op
+from supple.ir.types import TensorType
+from supple.ops.declare import DType, Sample, fail, operator, sample
+
+
+def _samples() -> list[Sample]:
+    special = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 88.0, -104.0, 1e-40], "float32")
+    return [sample((3, 5)), sample(()), sample((0, 2)), sample(special), sample((7,), dtype="float64")]
+
+
+def map_elements(name: str, formula: Callable[[Expr], Expr]) -> Callable[..., Any]:
+    """The lowering of an elementwise operator."""
+
+    def lower(x: te.TensorValue) -> te.TensorValue:
+        return te.compute(x.shape, lambda *i: formula(x[i]), f"T_{name}")
+
+    return lower
+
+
+def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+    def ref(x: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(x)
+
+    return ref
+
+
+def _floating(name: str, doc: str, ref: Callable[..., Any], formula: Callable[[Expr], Expr] | None = None) -> Op:
+    """An operator on floating-point tensors whose lowering is the scalar intrinsic of the same name, or ``formula``."""
+    short = name.rpartition(".")[2]
+
+    def rule(x: TensorType) -> Type:
+        if x.dtype is not None and not dtypes.is_float(x.dtype):
+            fail(f"{name}: needs a floating-point tensor", "float16, float32 or float64", x.dtype, hint="x.astype(...)")
+        return x
+
+    rule.__doc__ = doc
+    lower = map_elements(short, formula or (lambda x: intrinsic(short, x)))
+    return operator(name, fusion=Fusion.ELEMENTWISE, lower=lower, ref=_quiet(ref), samples=_samples)(rule)
+
+
+def _numeric(
+    name: str, doc: str, ref: Callable[..., Any], formula: Callable[[Expr], Expr], python: str | None = None
+) -> Op:
+    """An operator on tensors of any number."""
+
+    def rule(x: TensorType) -> Type:
+        if x.dtype == "bool":
+            fail(f"{name}: needs a tensor of numbers", "a number dtype", "bool")
+        return x
+
+    rule.__doc__ = doc
+    lower = map_elements(name.rpartition(".")[2], formula)
+    return operator(name, fusion=Fusion.ELEMENTWISE, lower=lower, ref=_quiet(ref), samples=_samples, python=python)(
+        rule
+    )
+
+
+def _sigmoid(x: Any) -> Any:
+    small = np.exp(-np.abs(x))
+    one = np.ones((), np.asarray(x).dtype)
+    return np.where(np.asarray(x) >= 0, one / (one + small), small / (one + small)).astype(np.asarray(x).dtype)
+
+
+def _zero(x: Expr) -> Expr:
+    return const(0, scalar_dtype(x))
+
+
+exp = _floating("exp", "e to the power of each element.", np.exp)
+log = _floating("log", "Natural logarithm of each element.", np.log)
+sqrt = _floating("sqrt", "Square root of each element.", np.sqrt)
+tanh = _floating("tanh", "Hyperbolic tangent of each element.", np.tanh)
+sigmoid = _floating("sigmoid", "``1 / (1 + exp(-x))`` of each element.", _sigmoid)
+floor = _floating("floor", "The greatest integer not above each element.", np.floor)
+ceil = _floating("ceil", "The least integer not below each element.", np.ceil)
+round = _floating("round", "The nearest integer of each element; halves go to the even one.", np.rint)
+rsqrt = _floating(
+    "rsqrt",
+    "``1 / sqrt(x)`` of each element.",
+    lambda x: np.ones((), np.asarray(x).dtype) / np.sqrt(x),
+    lambda x: E.Div(const(1, scalar_dtype(x)), intrinsic("sqrt", x)),
+)
+negative = _numeric(
+    "negative",
+    "``-x`` of each element.",
+    np.negative,
+    lambda x: E.Mul(x, const(-1, scalar_dtype(x))) if dtypes.is_float(scalar_dtype(x)) else E.Sub(_zero(x), x),
+    "neg",
+)
+abs = _numeric("abs", "Absolute value of each element.", np.abs, absolute)
+relu = _numeric(
+    "nn.relu",
+    "``max(x, 0)`` of each element; NaN stays NaN.",
+    lambda x: np.maximum(x, np.zeros((), np.asarray(x).dtype)),
+    lambda x: E.Max(x, _zero(x)),
+)
+
+
+def _astype_ref(x: Any, dtype: str) -> Any:
+    """numpy's conversion, but float to integer saturates and NaN becomes 0."""
+    values, target = np.asarray(x), dtypes.to_numpy(dtype)
+    if values.dtype.kind != "f" or target.kind not in "iu":
+        with np.errstate(all="ignore"):
+            return values.astype(target)
+    info: Any = np.iinfo(target)
+    whole = np.trunc(np.nan_to_num(values.astype("float64"), nan=0.0, posinf=np.inf, neginf=-np.inf))
+    low, high = whole <= float(info.min), whole >= float(info.max)
+    inside = np.where(low | high, 0.0, whole).astype(target)
+    return np.where(low, target.type(info.min), np.where(high, target.type(info.max), inside))
+
+
+def _astype_lower(x: te.TensorValue, dtype: str) -> te.TensorValue:
+    return te.compute(x.shape, lambda *i: cast(dtype, x[i]), "T_cast")
+
+
+@operator(
+    fusion=Fusion.ELEMENTWISE,
+    lower=_astype_lower,
+    ref=_astype_ref,
+    samples=lambda: [
+        sample((3, 4), dtype="float64"),
+        sample(np.array([-1.5, 2.7, 3e9, -3e9, np.nan, np.inf], "float32"), dtype="int32"),
+        sample(np.array([0, 5, -3], "int32"), dtype="float32"),
+        sample(np.array([0, 5, 300], "int32"), dtype="uint8"),
+        sample(np.array([0.0, 0.5, -1.0], "float32"), dtype="bool"),
+    ],
+)
+def astype(x: TensorType, dtype: DType) -> Type:
+    """Each element converted to ``dtype``; float to integer saturates, and NaN becomes 0."""
+    if dtype is None:
+        fail("astype: a dtype is needed")
+    return TensorType(x.shape, dtype, x.ndim, x.vdevice)
+
+
+def _build_astype(x: Expr, dtype: str) -> Expr:
+    return astype(x, dtype)
+
+
+TENSOR_OPERATORS["astype"] = _build_astype
