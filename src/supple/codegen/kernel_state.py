@@ -1,0 +1,134 @@
+"""What the emission of one kernel shares: variables, storage, what is known of ranges, error sites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from supple.analysis.bounds import Context
+from supple.base.errors import NotSupportedError
+from supple.base.source import Span
+from supple.base.target import Target
+from supple.codegen.kernel_builder import Builder, Value
+from supple.ir.expr import Var
+from supple.ir.node import Node
+from supple.runtime.abi import ErrorSite
+from supple.sym.poly import ZERO, Poly
+
+Task: TypeAlias = Generator[Any, Any, Any]
+"""A handler: it yields nodes (or other tasks) to have them emitted and receives their values."""
+
+Handler: TypeAlias = Callable[["State", Any], Task]
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The variable of a vectorised loop: ``base + <0, 1, 2, ...>``."""
+
+    count: int
+    base: Poly
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where a buffer lives: a pointer to its first element, its element strides, whether it is on the stack."""
+
+    pointer: Value
+    dtype: str
+    strides: tuple[Poly, ...]
+    offset: Poly
+    align: int = 0
+
+
+Binding: TypeAlias = "int | Lanes | Value"
+
+
+class State:
+    """The emission of one kernel."""
+
+    def __init__(self, name: str, target: Target, sites: list[ErrorSite], scalars: tuple[Var, ...]) -> None:
+        self.name = name
+        self.target = target
+        self.sites = sites
+        self.builder = Builder()
+        self.context = Context(scalars)
+        self.variables: dict[int, Binding] = {}
+        self.storage: dict[int, Storage] = {}
+        self.proved = False  # inside code whose accesses were proved in bounds already
+        self.loops: list[tuple[str, str]] = []  # (where `continue` goes, where `break` goes)
+        self.symbols: set[int] = set()  # the atoms that sizes may depend on
+        self.workspace_bytes: Poly = ZERO
+        self.keep: list[Node] = []  # ids stay valid while the nodes live
+
+    def bind(self, var: Var, value: Binding) -> None:
+        """What a variable stands for from here on."""
+        self.keep.append(var)
+        self.variables[id(var)] = value
+
+    def lookup(self, var: Var) -> Binding:
+        """What a variable stands for; raises `NotSupportedError` for one that nothing defines here."""
+        try:
+            return self.variables[id(var)]
+        except KeyError:
+            raise NotSupportedError(
+                f"{self.name}: variable {var.name} has no value here (it is not a parameter, a loop variable, or a "
+                "dimension of a buffer parameter)",
+                var.span,
+            ) from None
+
+    def buffer(self, var: Var) -> Storage:
+        """Where a buffer lives; raises `NotSupportedError` for one that is not allocated here."""
+        try:
+            return self.storage[id(var)]
+        except KeyError:
+            raise NotSupportedError(
+                f"{self.name}: buffer {var.name} is neither a parameter nor allocated here", var.span
+            ) from None
+
+    def fail_unless(self, condition: Value, kind: str, message: str, span: Span | None, *values: Value) -> None:
+        """Go on when the condition holds; else record the error site with up to six int64 values and return 1."""
+        b = self.builder
+        if condition.ref == "true":
+            return
+        site = len(self.sites)
+        self.sites.append(ErrorSite(kind, message, span))
+        fine, failed = b.fresh("ok"), b.fresh("fail")
+        b.branch_if(condition, fine, failed)
+        b.label(failed)
+        b.emit(f"store i32 {site}, ptr %ctx, align 4")
+        for position, value in enumerate(values):
+            slot = b.fresh("slot")
+            b.emit(f"%{slot} = getelementptr i8, ptr %ctx, i64 {8 + 8 * position}")
+            b.emit(f"store i64 {value.ref}, ptr %{slot}, align 8")
+        b.emit("ret i32 1")
+        b.label(fine)
+
+
+def drive(state: State, dispatch: Callable[[State, Any], Any], root: Any) -> Any:
+    """Run tasks with an explicit stack, so that deep programs do not overflow Python's."""
+    stack: list[Task] = []
+    result: Any = None
+    item = root
+    while True:
+        if item is not None:
+            made = item if isinstance(item, Generator) else dispatch(state, item)
+            if isinstance(made, Generator):
+                stack.append(made)
+                item, sent = None, None
+            else:
+                item, result = None, made
+                if not stack:
+                    return result
+                sent = result
+        else:
+            if not stack:
+                return result
+            sent = result
+        try:
+            item = stack[-1].send(sent)
+        except StopIteration as stop:
+            stack.pop()
+            item, result = None, stop.value
+            if not stack:
+                return result

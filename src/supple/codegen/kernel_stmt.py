@@ -1,0 +1,372 @@
+"""Statements of loop functions as LLVM control flow, one handler a node kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from supple.base import dtypes
+from supple.base.errors import NotSupportedError
+from supple.codegen import kernel_memory as memory
+from supple.codegen.kernel_builder import Value
+from supple.codegen.kernel_expr import HANDLERS as EXPRESSIONS
+from supple.codegen.kernel_state import Lanes, State, Storage, Task
+from supple.ir import expr as E
+from supple.ir.expr import Call, Var
+from supple.ir.loop import (
+    AllocBuffer,
+    AssertStmt,
+    AttrStmt,
+    Bind,
+    Break,
+    BufferStore,
+    Continue,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    Return,
+    SBlockRealize,
+    SeqStmt,
+    While,
+    buffer_type,
+)
+from supple.ir.node import Node, Stmt
+from supple.ir.op import Op
+from supple.ir.walk import pre_order
+from supple.sym import poly as P
+from supple.sym.simplify import NON_NEGATIVE
+
+PROVED = "tirx.proved_in_bounds"
+"""The attribute of statements whose accesses were proved in bounds when they were made."""
+
+STACK_BYTES = 16 << 10
+"""Local buffers up to this size are on the stack (and become registers where their indices are constant)."""
+
+UNROLL_LIMIT = 4096
+"""The most iterations that are written out."""
+
+
+def sequence(_: State, node: SeqStmt) -> Task:
+    """Statements in order."""
+    for statement in node.seq:
+        yield statement
+
+
+def evaluate(state: State, node: Evaluate) -> Task:
+    """An expression for its effect; intrinsics have none."""
+    if isinstance(node.value, Call) and isinstance(node.value.op, Op) and not node.value.op.pure:
+        name = node.value.op.name.partition(".")[2]
+        if name != "assume":
+            raise NotSupportedError(f"{state.name}: native code for {name} is not supported", node.span)
+    yield node.value
+
+
+def bind(state: State, node: Bind) -> Task:
+    """``var = value``."""
+    value = yield node.value
+    state.bind(node.var, value)
+    if isinstance(node.var.ty, E.PrimType) and dtypes.row(node.var.dtype).kind in ("int", "uint"):
+        state.context.unknown(node.var)
+
+
+def store(state: State, node: BufferStore) -> Task:
+    """``buffer[indices] = value``."""
+    value = yield node.value
+    yield memory.store(state, node.buffer, node.indices, value, node.span)
+
+
+def allocate(state: State, node: AllocBuffer) -> Task:
+    """A small local buffer of constant size is on the stack, any other buffer in the workspace."""
+    ty = buffer_type(node.buffer)
+    if id(node.buffer) in state.storage:
+        return  # the same statement written out again by an unrolled loop
+    if ty.strides or ty.elem_offset is not None or dtypes.lanes(ty.dtype) != 1:
+        raise NotSupportedError(
+            f"{state.name}: allocating {node.buffer.name} with strides, an offset or vector elements is not supported",
+            node.span,
+        )
+    shape = [state.context.poly(extent) for extent in ty.shape]
+    strides = memory.compact_strides(shape)
+    size = P.constant(dtypes.nbytes(ty.dtype))
+    for extent in shape:
+        size = size * extent
+    known = size.constant
+    if ty.scope.startswith("local") and known is not None and known <= STACK_BYTES:
+        name = state.builder.fresh("local")
+        kind = f"[{max(1, known)} x i8]"
+        state.builder.allocas.append(f"  %{name} = alloca {kind}, align 64")
+        pointer = Value(f"%{name}", "handle")
+    else:
+        if any(atom not in state.symbols for monomial in size.terms for atom in monomial):
+            raise NotSupportedError(
+                f"{state.name}: the size of {node.buffer.name} depends on more than the parameters' dimensions",
+                node.span,
+            )
+        base = Storage(Value("%workspace", "handle"), "uint8", (), P.ZERO)
+        place = yield memory.decompose(state, state.workspace_bytes)
+        pointer = memory.address(state, base, place)
+        state.workspace_bytes = state.workspace_bytes + _rounded_up(size)
+    state.storage[id(node.buffer)] = Storage(pointer, ty.dtype, strides, P.ZERO)
+    state.keep.append(node)
+
+
+def _rounded_up(size: P.Poly) -> P.Poly:
+    """To a multiple of 64."""
+    sizes = P.Bounds(None, NON_NEGATIVE)
+    return P.floordiv(size + P.constant(63), P.constant(64), sizes).scale(64)
+
+
+def declare(state: State, node: DeclBuffer) -> None:
+    """A view of storage that exists."""
+    ty = buffer_type(node.buffer)
+    data = node.data if node.data is not None else ty.data
+    if not isinstance(data, Var) or id(data) not in state.storage:
+        raise NotSupportedError(
+            f"{state.name}: view {node.buffer.name} must name the buffer it is a view of", node.span
+        )
+    source = state.storage[id(data)]
+    shape = [state.context.poly(extent) for extent in ty.shape]
+    strides = tuple(state.context.poly(s) for s in ty.strides) if ty.strides else memory.compact_strides(shape)
+    offset = P.ZERO if ty.elem_offset is None else state.context.poly(ty.elem_offset)
+    if source.offset != P.ZERO:
+        if source.dtype != ty.dtype:
+            raise NotSupportedError(f"{state.name}: view {node.buffer.name} of another dtype at an offset", node.span)
+        offset = offset + source.offset
+    state.storage[id(node.buffer)] = Storage(source.pointer, ty.dtype, strides, offset)
+    state.keep.append(node)
+
+
+def conditional(state: State, node: IfThenElse) -> Task:
+    """``if``/``else``."""
+    condition = yield node.condition
+    if dtypes.lanes(condition.dtype) > 1:
+        raise NotSupportedError(f"{state.name}: a statement cannot depend on a vector of conditions", node.span)
+    if condition.ref in ("true", "false"):
+        chosen = node.then_case if condition.ref == "true" else node.else_case
+        if chosen is not None:
+            yield chosen
+        return
+    b = state.builder
+    then, join = b.fresh("then"), b.fresh("join")
+    otherwise = b.fresh("else") if node.else_case is not None else join
+    mark = state.context.mark()
+    b.enter()
+    b.branch_if(condition, then, otherwise)
+    b.label(then)
+    state.context.assume(node.condition)
+    yield node.then_case
+    state.context.reset(mark)
+    b.branch(join)
+    if node.else_case is not None:
+        b.sibling()
+        b.label(otherwise)
+        state.context.assume(node.condition, False)
+        yield node.else_case
+        state.context.reset(mark)
+        b.branch(join)
+    b.leave()
+    b.label(join)
+
+
+def loop(state: State, node: For) -> Task:
+    """A ``for`` of any kind."""
+    if node.kind is ForKind.THREAD_BINDING or node.thread_binding:
+        raise NotSupportedError(
+            f"{state.name}: loop {node.loop_var.name} is bound to {node.thread_binding}, which only exists on GPUs",
+            node.span,
+        )
+    start, extent = state.context.poly(node.min), state.context.poly(node.extent)
+    count = extent.constant
+    plain = node.step is None and count is not None and not _leaves(node.body)
+    if node.kind is ForKind.UNROLLED and plain and count is not None and count <= UNROLL_LIMIT:
+        first = yield memory.decompose(state, start)
+        if not first.terms and first.lanes == 1:
+            for position in range(count):
+                state.bind(node.loop_var, first.const + position)
+                mark = state.context.mark()
+                state.context.bind(node.loop_var, E.const(first.const + position, node.loop_var.dtype))
+                yield node.body
+                state.context.reset(mark)
+            return
+    if node.kind is ForKind.VECTORIZED and plain and count is not None and 1 < count <= 1024:
+        if can_vectorize(node.loop_var, node.body):
+            state.bind(node.loop_var, Lanes(count, start))
+            mark = state.context.mark()
+            state.context.enter_loop(node.loop_var, node.min, node.extent)
+            yield node.body
+            state.context.reset(mark)
+            return
+    yield _counted(state, node)
+
+
+def _counted(state: State, node: For) -> Task:
+    """The body is entered only when there is an iteration; the test is at its end."""
+    b = state.builder
+    first = yield memory.poly_value(state, state.context.poly(node.min))
+    end = yield memory.poly_value(state, state.context.poly(node.min) + state.context.poly(node.extent))
+    step = b.const(1, "int64")
+    if node.step is not None:
+        step = yield memory.poly_value(state, state.context.poly(node.step))
+        positive = b.compare("icmp sgt", step, b.const(0, "int64"))
+        message = f"{state.name}: loop {node.loop_var.name} has step {{0}}, which is not positive"
+        state.fail_unless(positive, "assert", message, node.span, step)
+    some = b.compare("icmp slt", first, end)
+    body, latch, done = b.fresh("body"), b.fresh("latch"), b.fresh("done")
+    counter, following = f"%{b.fresh('i')}", f"%{b.fresh('next')}"
+    before = b.block
+    b.enter()
+    b.branch_if(some, body, done)
+    b.label(body)
+    b.emit(f"{counter} = phi i64 [ {first.ref}, %{before} ], [ {following}, %{latch} ]")
+    state.bind(node.loop_var, Value(counter, "int64", b.depth))
+    mark = state.context.mark()
+    state.context.enter_loop(node.loop_var, node.min, node.extent)
+    state.loops.append((latch, done))
+    yield node.body
+    state.loops.pop()
+    state.context.reset(mark)
+    b.branch(latch)
+    b.label(latch)
+    b.emit(f"{following} = add i64 {counter}, {step.ref}")
+    again = b.here(f"icmp slt i64 {following}, {end.ref}", "bool", "again")
+    b.branch_if(again, body, done)
+    b.leave()
+    b.label(done)
+
+
+def while_loop(state: State, node: While) -> Task:
+    """``while``."""
+    b = state.builder
+    head, body, done = b.fresh("head"), b.fresh("body"), b.fresh("done")
+    b.enter()
+    b.branch(head)
+    b.label(head)
+    condition = yield node.condition
+    b.branch_if(condition, body, done)
+    b.label(body)
+    state.loops.append((head, done))
+    yield node.body
+    state.loops.pop()
+    b.branch(head)
+    b.leave()
+    b.label(done)
+
+
+def _leaves(body: Stmt) -> bool:
+    """Whether a loop body may leave early (in a nested loop too, which is seldom worth telling apart)."""
+    return any(isinstance(n, (Break, Continue, Return)) for n in pre_order(body))
+
+
+def can_vectorize(var: Var, body: Stmt) -> bool:
+    """Whether a body can run for all values of ``var`` at once: no control flow depends on it, every store does."""
+    tainted = {id(var)}
+
+    def depends(node: Node) -> bool:
+        return any(id(n) in tainted for n in pre_order(node))
+
+    for node in pre_order(body):
+        if isinstance(node, (AllocBuffer, DeclBuffer, While, AssertStmt, Break, Continue, Return)):
+            return False
+        if isinstance(node, Bind) and depends(node.value):
+            tainted.add(id(node.var))
+        if isinstance(node, IfThenElse) and _mentions_memory(node.condition):
+            return False
+        if isinstance(node, IfThenElse) and depends(node.condition):
+            return False
+        if isinstance(node, For) and (node.kind is ForKind.VECTORIZED or depends(node.min) or depends(node.extent)):
+            return False
+        if isinstance(node, BufferStore) and not any(depends(index) for index in node.indices):
+            return False
+        if isinstance(node, (E.Ramp, E.Broadcast)):
+            return False
+        if isinstance(node, Call) and getattr(node.op, "name", "") == "tirx.if_then_else" and depends(node.args[0]):
+            return False
+        if isinstance(node, (E.And, E.Or)) and depends(node.a) and _mentions_memory(node.b):
+            return False
+    return True
+
+
+def _mentions_memory(node: Node) -> bool:
+    return any(isinstance(n, E.BufferLoad) for n in pre_order(node))
+
+
+def assertion(state: State, node: AssertStmt) -> Task:
+    """``assert``: an error site."""
+    condition: Value = yield node.condition
+    message = node.message.replace("{", "{{").replace("}", "}}")
+    state.fail_unless(condition, "assert", f"{state.name}: {message}", node.span)
+    state.context.assume(node.condition)
+
+
+def attribute(state: State, node: AttrStmt) -> Task:
+    """Attributes speak to passes; one tells that bounds are proved."""
+    before = state.proved
+    if node.attr_key == PROVED:
+        state.proved = True
+    yield node.body
+    state.proved = before
+
+
+def _jump(state: State, target: str) -> None:
+    b = state.builder
+    b.branch(target)
+    b.label(b.fresh("dead"))  # what follows is never reached, but must be a block
+
+
+def leave(state: State, node: Break) -> None:
+    """``break``."""
+    if not state.loops:
+        raise NotSupportedError(f"{state.name}: break outside a loop", node.span)
+    _jump(state, state.loops[-1][1])
+
+
+def again(state: State, node: Continue) -> None:
+    """``continue``."""
+    if not state.loops:
+        raise NotSupportedError(f"{state.name}: continue outside a loop", node.span)
+    _jump(state, state.loops[-1][0])
+
+
+def finish(state: State, node: Return) -> None:
+    """``return``."""
+    if node.value is not None:
+        raise NotSupportedError(f"{state.name}: native loop functions return nothing; write to a buffer", node.span)
+    state.builder.emit("ret i32 0")
+    state.builder.label(state.builder.fresh("dead"))
+
+
+def block(state: State, node: SBlockRealize) -> None:
+    """Blocks are lowered before."""
+    raise NotSupportedError(f"{state.name}: block {node.block.name_hint} was not lowered to loops", node.span)
+
+
+HANDLERS: dict[type, Callable[[State, Any], Any]] = {
+    SeqStmt: sequence,
+    Evaluate: evaluate,
+    Bind: bind,
+    BufferStore: store,
+    AllocBuffer: allocate,
+    DeclBuffer: declare,
+    IfThenElse: conditional,
+    For: loop,
+    While: while_loop,
+    AssertStmt: assertion,
+    AttrStmt: attribute,
+    Break: leave,
+    Continue: again,
+    Return: finish,
+    SBlockRealize: block,
+}
+
+
+def dispatch(state: State, node: Any) -> Any:
+    """The handler's task (or its value at once) for any node."""
+    kind = type(node)
+    handler = EXPRESSIONS.get(kind) or HANDLERS.get(kind)
+    if handler is None:
+        raise NotSupportedError(
+            f"{state.name}: native code for {kind.__name__} is not supported", getattr(node, "span", None)
+        )
+    return handler(state, node)
