@@ -16,9 +16,9 @@ from supple.ops.declare import operator
 from supple.sym.relate import tensor_dims
 
 
-def _form(name: str, doc: str, infer_call: Callable[[Call], Type], *, pure: bool = True, callee: str = "func") -> Op:
-    params = (Param(callee, "expr"), Param("args", "varargs", ()))
-    return OPS.register(f"relax.{name}", Op(f"relax.{name}", doc, params, infer_call, pure=pure))
+def _form(name: str, doc: str, infer_call: Callable[[Call], Type], *, pure: bool = True, **facts: Any) -> Op:
+    params = (Param("func", "expr"), Param("args", "varargs", ()))
+    return OPS.register(f"relax.{name}", Op(f"relax.{name}", doc, params, infer_call, pure=pure, facts=facts))
 
 
 def _destination_result(call: Call) -> Type:
@@ -48,12 +48,14 @@ CALL_TIR = _form(
     "Call a loop function of the module by destination passing: fresh tensors of the types ``out_ty`` are allocated, "
     "the function fills them, and they are the result. Pure.",
     _destination_result,
+    calls_loop_function=True,
 )
 CALL_TIR_INPLACE = _form(
     "call_tir_inplace",
     "Like ``call_tir``, but the outputs named by ``inplace_indices`` are the inputs of those positions, overwritten.",
     _destination_result,
     pure=False,
+    calls_loop_function=True,
 )
 CALL_DPS_PACKED = _form(
     "call_dps_packed",

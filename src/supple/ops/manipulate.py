@@ -108,6 +108,7 @@ def _reshape_ref(x: Any, shape: Sequence[int]) -> Any:
 
 @operator(
     fusion=Fusion.INJECTIVE,
+    view=True,
     lower=_reshape_lower,
     ref=_reshape_ref,
     samples=lambda: [
@@ -134,7 +135,13 @@ def _flatten_lower(x: te.TensorValue) -> te.TensorValue:
     return reshape_tensor(x, (product(list(x.shape)),))
 
 
-@operator(fusion=Fusion.INJECTIVE, lower=_flatten_lower, ref=np.ravel, samples=lambda: [sample((2, 3)), sample(())])
+@operator(
+    fusion=Fusion.INJECTIVE,
+    view=True,
+    lower=_flatten_lower,
+    ref=np.ravel,
+    samples=lambda: [sample((2, 3)), sample(())],
+)
 def flatten(x: TensorType) -> Type:
     """The elements in row-major order as one dimension."""
     dims = tensor_dims(x)

@@ -16,15 +16,12 @@ from supple.ir.types import TensorType, TupleType
 from supple.ir.walk import transform
 from supple.sym.relate import tensor_dims
 
-HOST_OPERATORS = frozenset({"reshape", "flatten"})
-"""Operators that host code runs itself, without moving an element (unless told otherwise)."""
-
 
 def legalize(
     mod: IRModule,
     custom: Mapping[str, Callable[[BlockBuilder, Call], Expr]] | None = None,
     *,
-    keep: frozenset[str] = HOST_OPERATORS,
+    keep_views: bool = True,
 ) -> IRModule:
     """Lower every operator that has a compute definition.
 
@@ -36,29 +33,30 @@ def legalize(
 
         lv = R.call_tir(cls.add, (x, y), out_ty=R.Tensor((n, 4), dtype="float32"))
 
-    ``custom`` maps an operator's full name to a function that returns the replacement of a call. ``keep`` lists the
-    operators (short names) that stay. Operators without a compute definition stay. Identical loop functions are added
+    ``custom`` maps an operator's full name to a function that returns the replacement of a call. With
+    ``keep_views``, operators that host code runs without moving an element (declared ``view=True``: reshape) stay.
+    Operators without a compute definition stay. Identical loop functions are added
     once. Raises `NotSupportedError` at the call when the result's shape is not known while compiling.
     """
     builder = BlockBuilder(mod)
     rules = dict(custom or {})
     for var, func in mod.items():
         if isinstance(func, Function):
-            legal = transform(func, lambda n: _legalize_block(n, builder, rules, keep), into_types=False)
+            legal = transform(func, lambda n: _legalize_binding(n, builder, rules, keep_views), into_types=False)
             if legal is not func:
                 builder.update_func(var, legal)  # type: ignore[arg-type]
     return builder.get()
 
 
-def _legalize_block(
-    node: Node, builder: BlockBuilder, rules: dict[str, Callable[[BlockBuilder, Call], Expr]], keep: frozenset[str]
+def _legalize_binding(
+    node: Node, builder: BlockBuilder, rules: dict[str, Callable[[BlockBuilder, Call], Expr]], keep_views: bool
 ) -> Node | None:
     if not isinstance(node, VarBinding) or not isinstance(node.value, Call) or not isinstance(node.value.op, Op):
         return None
     call, op = node.value, node.value.op
     if op.name in rules:
         return replace(node, value=rules[op.name](builder, call))
-    if op.lower is None or op.short_name in keep:
+    if op.lower is None or (keep_views and op.facts.get("view")):
         return None
     return replace(node, value=_lowered(builder, call, op))
 
@@ -89,5 +87,3 @@ def _require_static_rank(call: Call, op: Op) -> None:
                         hint="use R.match_cast(value, R.Tensor((n, ...), dtype)) to name the dimensions",
                         rule="legalize",
                     )
-
-

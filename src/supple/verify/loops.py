@@ -1,0 +1,217 @@
+"""Well-formedness of loop functions: one named function per invariant, each yielding the faults it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from supple.base import dtypes
+from supple.base.errors import DiagnosticError, TypeCheckError
+from supple.ir.expr import BufferLoad, Let, Var, scalar_dtype
+from supple.ir.loop import (
+    AllocBuffer,
+    Bind,
+    BufferStore,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    IterVar,
+    MatchBufferRegion,
+    PrimFunc,
+    SBlock,
+    SBlockRealize,
+    While,
+    buffer_type,
+)
+from supple.ir.node import Node, children
+from supple.ir.types import BufferType, PrimType
+from supple.ir.walk import free_symbols, post_order
+
+LoopRule = Callable[[PrimFunc], Iterator[DiagnosticError]]
+
+
+def loop_variables_are_defined(func: PrimFunc) -> Iterator[DiagnosticError]:
+    """Variables and buffers are defined by parameters, loops, blocks, allocations or bindings before they are used."""
+    defined: set[int] = set()
+    for param in func.params:
+        defined.add(id(param))
+        if isinstance(param.ty, BufferType):
+            defined.update(id(s) for s in free_symbols(param.ty))
+            defined.update(id(e) for e in (param.ty.data,) if e is not None)
+    # (node, leave): on leaving, what the node introduced goes out of scope
+    stack: list[tuple[Any, bool]] = [(func.body, False)]
+    introduced: dict[int, list[int]] = {}
+    while stack:
+        current, leave = stack.pop()
+        if leave:
+            defined.difference_update(introduced.pop(id(current)))
+            continue
+        if isinstance(current, Var):
+            if id(current) not in defined:
+                defined.add(id(current))  # report it once
+                what = "buffer" if isinstance(current.ty, BufferType) else "variable"
+                yield DiagnosticError(f"the {what} {current.name} is not defined", current.span, rule="undefined")
+            continue
+        before, new, after = _scoping(current)
+        introduced[id(current)] = [id(v) for v in new if id(v) not in defined]
+        if not isinstance(current, (Bind, AllocBuffer, DeclBuffer)):
+            stack.append((current, True))
+        else:
+            introduced.pop(id(current))
+        stack.extend((n, False) for n in reversed(after))
+        for child in before:
+            yield from _check_uses(child, defined)
+        defined.update(id(v) for v in new)
+
+
+def _check_uses(e: Node, defined: set[int]) -> Iterator[DiagnosticError]:
+    """Undefined variables in an expression that is evaluated before its statement's own variables exist."""
+    bound = {id(n.var) for n in post_order(e) if isinstance(n, Let)}
+    for found in post_order(e):
+        if isinstance(found, Var) and id(found) not in defined and id(found) not in bound:
+            defined.add(id(found))
+            yield DiagnosticError(f"the variable {found.name} is not defined", found.span, rule="undefined")
+
+
+def _scoping(current: Node) -> tuple[list[Node], list[Var], list[Node]]:
+    """What a node evaluates before its variables exist, the variables it introduces, and what it evaluates after."""
+    if isinstance(current, For):
+        rest: list[Node] = [current.body]
+        outer: list[Node] = [current.min, current.extent, *([current.step] if current.step is not None else [])]
+        return outer, [current.loop_var], rest
+    if isinstance(current, SBlock):
+        new = [*(it.var for it in current.iter_vars), *current.alloc_buffers]
+        new += [m.buffer for m in current.match_buffers]
+        domains: list[Node] = [e for it in current.iter_vars for e in (it.dom.min, it.dom.extent)]
+        inner: list[Node] = [m.source for m in current.match_buffers]
+        inner += [*current.reads, *current.writes, *([current.init] if current.init is not None else []), current.body]
+        return domains, new, inner
+    if isinstance(current, Let):
+        return [current.value], [current.var], [current.body]
+    if isinstance(current, Bind):
+        return [current.value], [current.var], []
+    if isinstance(current, AllocBuffer):
+        return [], [current.buffer], []
+    if isinstance(current, DeclBuffer):
+        return ([current.data] if current.data is not None else []), [current.buffer], []
+    return [], [], list(children(current))
+
+
+def stores_have_the_buffer_s_dtype(func: PrimFunc) -> Iterator[DiagnosticError]:
+    """The stored value has the buffer's dtype, lanes included."""
+    for store in _all(func, BufferStore):
+        wanted = buffer_type(store.buffer).dtype
+        actual = scalar_dtype(store.value)
+        lanes = 1
+        for index in store.indices:
+            lanes *= dtypes.lanes(scalar_dtype(index))
+        if dtypes.element(actual) != wanted or dtypes.lanes(actual) != lanes:
+            yield TypeCheckError(
+                f"the value stored in {store.buffer.name} has another dtype",
+                span=store.value.span or store.span,
+                expected=dtypes.vector(wanted, lanes),
+                actual=actual,
+                hint=f'convert it: T.Cast("{wanted}", value)',
+                rule="store_dtype",
+            )
+
+
+def indices_are_integers(func: PrimFunc) -> Iterator[DiagnosticError]:
+    """Buffers are indexed by integers."""
+    for access in [*_all(func, BufferLoad), *_all(func, BufferStore)]:
+        for index in access.indices:
+            if not dtypes.is_int(scalar_dtype(index)):
+                yield TypeCheckError(
+                    f"an index of {access.buffer.name} is not an integer",
+                    span=index.span or access.span,
+                    expected="an integer",
+                    actual=scalar_dtype(index),
+                    rule="index_dtype",
+                )
+
+
+def conditions_are_bools(func: PrimFunc) -> Iterator[DiagnosticError]:
+    """Conditions of ``if`` and ``while``, and block predicates, are bools."""
+    for kind, name in ((IfThenElse, "condition"), (While, "condition"), (SBlockRealize, "predicate")):
+        for statement in _all(func, kind):
+            condition = getattr(statement, name)
+            if not dtypes.is_bool(scalar_dtype(condition)):
+                yield TypeCheckError(
+                    f"the {name} is not a bool",
+                    span=condition.span or statement.span,
+                    expected="bool",
+                    actual=scalar_dtype(condition),
+                    rule="condition_dtype",
+                )
+
+
+def blocks_bind_their_variables(func: PrimFunc) -> Iterator[DiagnosticError]:
+    """A block gets one value for each of its iteration variables, and binds no variable twice."""
+    for realize in _all(func, SBlockRealize):
+        block = realize.block
+        if len(realize.iter_values) != len(block.iter_vars):
+            yield DiagnosticError(
+                f"the block {block.name_hint} has {len(block.iter_vars)} iteration variables, "
+                f"but {len(realize.iter_values)} values are bound",
+                span=realize.span or block.span,
+                rule="block_bindings",
+            )
+        names = [id(it.var) for it in block.iter_vars]
+        if len(set(names)) != len(names):
+            yield DiagnosticError(
+                f"the block {block.name_hint} binds a variable twice", span=block.span, rule="block_bindings"
+            )
+
+
+def variables_are_bound_once(func: PrimFunc) -> Iterator[DiagnosticError]:
+    """One place defines a variable: no loop variable, block variable or buffer is introduced twice."""
+    seen: set[int] = set()
+    for item in post_order(func):
+        for var in _introduced(item):
+            if id(var) in seen:
+                yield DiagnosticError(f"{var.name} is bound twice", span=item.span or var.span, rule="rebound")
+            seen.add(id(var))
+
+
+def _introduced(item: Node) -> list[Var]:
+    if isinstance(item, For):
+        return [item.loop_var]
+    if isinstance(item, IterVar):
+        return [item.var]
+    if isinstance(item, (Bind, Let)):
+        return [item.var]
+    if isinstance(item, (AllocBuffer, DeclBuffer, MatchBufferRegion)):
+        return [item.buffer]
+    if isinstance(item, SBlock):
+        return list(item.alloc_buffers)
+    if isinstance(item, PrimFunc):
+        return list(item.params)
+    return []
+
+
+def scalars_are_of_known_kinds(func: PrimFunc) -> Iterator[DiagnosticError]:
+    """Parameters are buffers or scalars."""
+    for param in func.params:
+        if not isinstance(param.ty, (BufferType, PrimType)):
+            yield DiagnosticError(
+                f"the parameter {param.name} is neither a buffer nor a scalar",
+                span=param.span or func.span,
+                expected="T.Buffer(shape, dtype), or T.handle with T.match_buffer, or a scalar",
+                actual=str(param.ty),
+                rule="parameter",
+            )
+
+
+def _all(func: PrimFunc, kind: type[Any]) -> Iterator[Any]:
+    return (n for n in post_order(func) if isinstance(n, kind))
+
+
+LOOP_RULES: tuple[LoopRule, ...] = (
+    scalars_are_of_known_kinds,
+    loop_variables_are_defined,
+    variables_are_bound_once,
+    stores_have_the_buffer_s_dtype,
+    indices_are_integers,
+    conditions_are_bools,
+    blocks_bind_their_variables,
+)
