@@ -15,7 +15,7 @@ def widen(b: Builder, value: Value) -> Value:
     """An integer or bool as int64."""
     row = dtypes.row(value.dtype)
     if row.bits == 64:
-        return value if row.kind == "int" else Value(value.ref, dtypes.vector("int64", dtypes.lanes(value.dtype)), value.depth)
+        return Value(value.ref, dtypes.vector("int64", dtypes.lanes(value.dtype)), value.depth)
     return b.convert("sext" if row.kind == "int" else "zext", value, "int64")
 
 

@@ -34,12 +34,12 @@ from supple.ir.loop import (
 )
 from supple.ir.node import Node, Stmt
 from supple.ir.op import Op
+from supple.ir.types import PrimType
 from supple.ir.walk import pre_order
+from supple.schedule.loops import PROVED
 from supple.sym import poly as P
 from supple.sym.simplify import NON_NEGATIVE
 
-PROVED = "tirx.proved_in_bounds"
-"""The attribute of statements whose accesses were proved in bounds when they were made."""
 
 STACK_BYTES = 16 << 10
 """Local buffers up to this size are on the stack (and become registers where their indices are constant)."""
@@ -50,8 +50,7 @@ UNROLL_LIMIT = 4096
 
 def sequence(_: State, node: SeqStmt) -> Task:
     """Statements in order."""
-    for statement in node.seq:
-        yield statement
+    yield from node.seq
 
 
 def evaluate(state: State, node: Evaluate) -> Task:
@@ -67,7 +66,7 @@ def bind(state: State, node: Bind) -> Task:
     """``var = value``."""
     value = yield node.value
     state.bind(node.var, value)
-    if isinstance(node.var.ty, E.PrimType) and dtypes.row(node.var.dtype).kind in ("int", "uint"):
+    if isinstance(node.var.ty, PrimType) and dtypes.row(node.var.dtype).kind in ("int", "uint"):
         state.context.unknown(node.var)
 
 
@@ -99,7 +98,7 @@ def allocate(state: State, node: AllocBuffer) -> Task:
         state.builder.allocas.append(f"  %{name} = alloca {kind}, align 64")
         pointer = Value(f"%{name}", "handle")
     else:
-        if any(atom not in state.symbols for monomial in size.terms for atom in monomial):
+        if not _depends_only_on(size, state.symbols):
             raise NotSupportedError(
                 f"{state.name}: the size of {node.buffer.name} depends on more than the parameters' dimensions",
                 node.span,
@@ -110,6 +109,18 @@ def allocate(state: State, node: AllocBuffer) -> Task:
         state.workspace_bytes = state.workspace_bytes + _rounded_up(size)
     state.storage[id(node.buffer)] = Storage(pointer, ty.dtype, strides, P.ZERO)
     state.keep.append(node)
+
+
+def _depends_only_on(size: P.Poly, symbols: set[int]) -> bool:
+    stack = [size]
+    while stack:
+        for monomial in stack.pop().terms:
+            for identifier in monomial:
+                atom = P.atom_of(identifier)
+                if identifier not in symbols and not atom.args:
+                    return False
+                stack.extend(atom.args)
+    return True
 
 
 def _rounded_up(size: P.Poly) -> P.Poly:

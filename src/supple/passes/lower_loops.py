@@ -115,7 +115,7 @@ def _through_view(body: Stmt, view: MatchBufferRegion) -> Stmt:
     }
 
     def shift(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        inner = [r.min + i for r, i in zip(ranges[skipped:], indices, strict=True)]
+        inner: list[Expr] = [E.Add(*E.match_dtypes(r.min, i)) for r, i in zip(ranges[skipped:], indices, strict=True)]
         return (*(r.min for r in ranges[:skipped]), *inner)
 
     def rewrite(node: Node) -> Node | None:

@@ -1,0 +1,129 @@
+"""Contractions: ``C[spatial] += A[..] * B[..]``, whatever the order of loops, the names, the layout of the operands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from supple.analysis.nest import Axis, Nest
+from supple.analysis.reduction import is_same_place, multiply_add
+from supple.base import dtypes
+from supple.ir import expr as E
+from supple.ir.expr import BufferLoad, Var
+from supple.ir.loop import BufferStore
+from supple.ir.node import Expr
+from supple.ir.walk import pre_order
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """What each loop of a contraction does.
+
+    ``rows`` occur in the left operand and the result, ``columns`` in the right operand and the result (the last of
+    them is the result's contiguous axis), ``batch`` in all three, ``reduce`` in both operands only. ``left`` and
+    ``right`` are the operand expressions: a load, or a cast of one. ``init`` is the value that the sum starts from,
+    or None when it goes on from what the result holds.
+    """
+
+    nest: Nest
+    batch: tuple[Axis, ...]
+    rows: tuple[Axis, ...]
+    columns: tuple[Axis, ...]
+    reduce: tuple[Axis, ...]
+    left: Expr
+    right: Expr
+    result: Var
+    indices: tuple[Expr, ...]
+    init: Expr | None
+    dtype: str
+
+    @property
+    def right_is_transposed(self) -> bool:
+        """Whether the right operand is contiguous along the reduction rather than along the columns."""
+        last = self.nest.axis(operand_load(self.right).indices[-1])
+        return last is not None and last.reduce
+
+
+def operand_load(operand: Expr) -> BufferLoad:
+    """The load of an operand."""
+    while isinstance(operand, E.Cast):
+        operand = operand.value
+    assert isinstance(operand, BufferLoad)
+    return operand
+
+
+def read_contraction(nest: Nest) -> Contraction | None:
+    """The `Contraction` of a nest, or None when it is anything else."""
+    parts = _multiply_add(nest.store)
+    if parts is None:
+        return None
+    x, y = parts
+    store = nest.store
+    result_axes = [nest.axis(index) for index in store.indices]
+    if not result_axes or any(a is None or a.reduce for a in result_axes):
+        return None
+    used: dict[int, list[Axis]] = {}
+    for number, operand in enumerate((x, y)):
+        if not isinstance(_strip(operand), BufferLoad):
+            return None
+        load = operand_load(operand)
+        axes = [nest.axis(index) for index in load.indices]
+        found = [a for a in axes if a is not None]
+        if load.buffer is store.buffer or len({id(a) for a in found}) != len(axes):
+            return None
+        used[number] = found
+    last = result_axes[-1]
+    assert last is not None
+    in_x, in_y = _holds(used[0], last), _holds(used[1], last)
+    if in_x == in_y:
+        return None  # the contiguous axis is a batch axis, or broadcast
+    if in_x:
+        x, y, used[0], used[1] = y, x, used[1], used[0]
+    batch, rows, columns, reduce = [], [], [], []
+    for axis in nest.axes:
+        left, right, result = (_holds(group, axis) for group in (used[0], used[1], result_axes))
+        kind = {
+            (True, True, True): batch, (True, False, True): rows, (False, True, True): columns,
+            (True, True, False): reduce,
+        }.get((left, right, result))  # fmt: skip
+        if kind is None:
+            return None
+        kind.append(axis)
+    if len(reduce) != 1 or not reduce[0].reduce or len({id(a) for a in result_axes}) != len(result_axes):
+        return None
+    init = nest.init
+    if init is not None and not _same_indices(init, store):
+        return None
+    if init is not None and (nest.depends(init.value) or any(isinstance(n, BufferLoad) for n in pre_order(init.value))):
+        return None
+    columns.sort(key=lambda a: a is last)
+    return Contraction(
+        nest, tuple(batch), tuple(rows), tuple(columns), tuple(reduce), x, y, store.buffer, store.indices,
+        None if init is None else init.value, E.scalar_dtype(store.value),
+    )  # fmt: skip
+
+
+def _multiply_add(store: BufferStore) -> tuple[Expr, Expr] | None:
+    dtype = E.scalar_dtype(store.value)
+    if dtype in ("float32", "float64"):
+        found = multiply_add(store)
+        return None if found is None else found[:2]
+    if not dtypes.is_int(dtype) or not isinstance(store.value, E.Add):
+        return None
+    for load, product in ((store.value.a, store.value.b), (store.value.b, store.value.a)):
+        if isinstance(load, BufferLoad) and is_same_place(store, load) and isinstance(product, E.Mul):
+            return product.a, product.b
+    return None
+
+
+def _strip(e: Expr) -> Expr:
+    while isinstance(e, E.Cast):
+        e = e.value
+    return e
+
+
+def _holds(group: list[Axis] | list[Axis | None], axis: Axis) -> bool:
+    return any(a is axis for a in group)
+
+
+def _same_indices(a: BufferStore, b: BufferStore) -> bool:
+    return a.buffer is b.buffer and is_same_place(a, BufferLoad(b.buffer, b.indices))

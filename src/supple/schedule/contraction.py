@@ -1,0 +1,368 @@
+"""The rule for contractions: register tiles, a packed right operand, streaming for few rows.
+
+What ``C[i, j] += A[i, k] * B[k, j]`` becomes (6 x 16 tiles; the numbers follow from the target)::
+
+    if M >= PACK_ROWS:
+        for jo in range(N / 16):                       # B in panels of 16 columns, contiguous along k
+            Bp[jo, k, 0:16] = B[k, jo*16 : jo*16+16]
+        for ib in blocks of rows whose A stays in cache:
+            for jo in range(N / 16):
+                for io in the block's tiles of 6 rows:
+                    acc[6, 16] = init
+                    for k in range(K):
+                        acc[r, 0:16] = fma(A[6*io+r, k], Bp[jo, k, 0:16], acc[r, 0:16])   # r unrolled
+                    C[6*io+r, jo*16 : jo*16+16] = epilogue(acc[r, 0:16])
+    else:
+        the same with tiles of 3 (or 1) rows and B read in place
+
+Every element is one chain of fused multiply-adds over k in order, in every variant: its bits depend neither on the
+number of rows nor on the variant. The rest of the rows is one more tile that ends at the last row (rows it shares with
+the tile before are computed twice, to the same bits), and so is the rest of the columns where B is read in place.
+A sum that goes on from what the result holds may not be computed twice: there the rest is done row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from supple.analysis.contraction import Contraction
+from supple.analysis.nest import Axis
+from supple.analysis.reduction import fma
+from supple.base import dtypes
+from supple.base.target import Target
+from supple.ir import expr as E
+from supple.ir.expr import BufferLoad, Var
+from supple.ir.loop import AllocBuffer, Buffer, BufferStore, ForKind
+from supple.ir.node import Expr, Stmt
+from supple.schedule import loops as L
+
+PACK_ROWS = 24
+"""From this many rows on, packing the right operand costs less than it saves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A register tile: rows, vectors of columns, lanes of a vector."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+
+def tiles(target: Target, dtype: str) -> tuple[Tile, Tile, Tile, Tile]:
+    """The tiles for (many rows, some rows, one row, few columns) of a target.
+
+    Accumulators, one row of B and one element of A share the registers: 6 x 2 + 2 + 1 of 16, 6 x 4 + 4 + 1 of 32.
+    """
+    lanes = target.lanes(dtypes.row(dtype).bits)
+    many = Tile(6, 4, lanes) if target.vector_registers >= 32 else Tile(6, 2, lanes)
+    some = Tile(3, 2 * many.vectors, lanes) if target.vector_registers >= 32 else Tile(3, 4, lanes)
+    return many, some, Tile(1, 8, lanes), Tile(1, 1, lanes)
+
+
+class ContractionRule:
+    """The loops of one contraction."""
+
+    def __init__(self, c: Contraction, target: Target, epilogue: BufferStore | None) -> None:
+        self.c = c
+        self.target = target
+        self.epilogue = epilogue
+        self.many, self.some, self.one, self.narrow = tiles(target, c.dtype)
+        self.row, self.column, self.k = c.rows[-1] if c.rows else None, c.columns[-1], c.reduce[0]
+        self.M: Expr = L.plain(self.row.extent) if self.row is not None else L.number(1)
+        self.N: Expr = L.plain(self.column.extent)
+        self.K: Expr = L.plain(self.k.extent)
+        self.outer_rows = c.rows[:-1]
+        self.outer_columns = c.columns[:-1]
+        self.idempotent = c.init is not None
+        self.packed: Var | None = None
+        self.rest: Var | None = None
+
+    def build(self) -> Stmt:
+        """The statement that replaces the nest (and its fused consumer)."""
+        all_rows: Expr = self.M
+        for axis in self.outer_rows:
+            all_rows = L.mul(all_rows, axis.extent)
+        outer = (*self.c.batch, *self.outer_columns)
+
+        def body(at: dict[Var, Expr]) -> Stmt:
+            return L.when(
+                L.at_least(all_rows, PACK_ROWS) if self._must_pack() is None else bool(self._must_pack()),
+                self._packed(at),
+                self._in_place(at),
+            )
+
+        nest = _around(outer, {}, body)
+        allocations: list[Stmt] = [AllocBuffer(b) for b in (self.packed, self.rest) if b is not None]
+        return L.block(*allocations, L.proved(nest))
+
+    def _must_pack(self) -> bool | None:
+        """Reading a transposed operand in place would gather: always pack it."""
+        return True if self.c.right_is_transposed else None
+
+    # ------------------------------------------------------------------------------------------------ reading, storing
+
+    def left(self, at: dict[Var, Expr], row: Expr, k: Expr) -> Expr:
+        """One element of the left operand."""
+        where = {**at, self.k.var: k}
+        if self.row is not None:
+            where[self.row.var] = row
+        return self._read(self.c.left, where)
+
+    def right(self, at: dict[Var, Expr], k: Expr, column: Expr) -> Expr:
+        """One element of the right operand."""
+        return self._read(self.c.right, {**at, self.k.var: k, self.column.var: column})
+
+    def _read(self, operand: Expr, where: dict[Var, Expr]) -> Expr:
+        read: Expr = L.at(operand, where)
+        return read
+
+    def multiply_add(self, a: Expr, b: Expr, sum_: Expr) -> Expr:
+        """One step of the sum."""
+        return fma(a, b, sum_) if dtypes.is_float(self.c.dtype) else E.Add(sum_, E.Mul(a, b))
+
+    def start(self, at: dict[Var, Expr], row: Expr, column: Expr) -> Expr:
+        """What a sum starts from."""
+        if self.c.init is not None:
+            return self.c.init
+        return BufferLoad(self.c.result, self._result_indices(at, row, column))
+
+    def _result_indices(self, at: dict[Var, Expr], row: Expr, column: Expr) -> tuple[Expr, ...]:
+        where = {**at, self.column.var: column}
+        if self.row is not None:
+            where[self.row.var] = row
+        axes = [self.c.nest.axis(index) for index in self.c.indices]
+        return tuple(where[axis.var] for axis in axes if axis is not None)
+
+    def finish(self, at: dict[Var, Expr], row: Expr, column: Expr, value: Expr) -> Stmt:
+        """Store a finished sum, through the epilogue if there is one."""
+        indices = self._result_indices(at, row, column)
+        if self.epilogue is None:
+            return L.store(self.c.result, indices, value)
+        where = {**at, self.column.var: column}
+        if self.row is not None:
+            where[self.row.var] = row
+        return L.replace_loads(L.at(self.epilogue, where), self.c.result, value)
+
+    # --------------------------------------------------------------------------------------------------------- many rows
+
+    def _packed(self, at: dict[Var, Expr]) -> Stmt:
+        tile = self.many
+        panels = L.ceildiv(self.N, tile.columns)
+        self.packed = Buffer("packed", (panels, self.K, L.number(tile.columns)), self.c.dtype)
+        packed = self.packed
+
+        def source(panel: Expr, k: Expr, column: Expr) -> Expr:
+            return BufferLoad(packed, (panel, k, column))
+
+        compute = _around(
+            self.outer_rows, at, lambda inner: self._blocked(inner, tile, panels, source)
+        )
+        return L.block(self._pack(at, packed, tile), compute)
+
+    def _pack(self, at: dict[Var, Expr], packed: Var, tile: Tile) -> Stmt:
+        width = tile.columns
+        whole = L.div(self.N, width)
+        rest = L.sub(self.N, L.mul(whole, width))
+        zero = E.const(0, self.c.dtype)
+
+        def copy(panel: Expr, k: Expr, column: Expr) -> Stmt:
+            return L.store(packed, (panel, k, column), self.right(at, k, L.add(L.mul(panel, width), column)))
+
+        def wide(panel: Expr) -> Stmt:
+            if self.c.right_is_transposed:  # read along k, which is contiguous
+                return L.loop("c", width, lambda c: L.loop("k", self.K, lambda k: copy(panel, k, c)))
+            return L.loop("k", self.K, lambda k: L.unrolled("cv", tile.vectors, lambda v: L.vectorized(
+                "c", tile.lanes, lambda lane: copy(panel, k, L.add(L.mul(v, tile.lanes), lane)))))  # fmt: skip
+
+        def partial(k: Expr) -> Stmt:
+            return L.block(
+                L.loop("c", rest, lambda c: copy(whole, k, c)),
+                L.loop("c", L.sub(L.number(width), rest),
+                       lambda c: L.store(packed, (whole, k, L.add(rest, c)), zero)),
+            )  # fmt: skip
+
+        return L.block(
+            L.loop("jo", whole, wide),
+            L.when(L.at_least(rest, 1), L.loop("k", self.K, partial)),
+        )
+
+    def _blocked(
+        self, at: dict[Var, Expr], tile: Tile, panels: Expr, source: Callable[[Expr, Expr, Expr], Expr]
+    ) -> Stmt:
+        """Blocks of row tiles whose part of A stays in the second-level cache, each with all panels of B."""
+        full = L.div(self.M, tile.rows)
+        in_cache = max(1, self.target.l2_bytes // 2 // (tile.rows * dtypes.nbytes(self.c.dtype)))
+        known = L.constant(self.K)
+        per_block: Expr
+        if known is not None:
+            per_block = L.number(max(1, in_cache // max(1, known)))
+        else:
+            per_block = E.Max(E.FloorDiv(L.number(in_cache), E.Max(self.K, L.number(1))), L.number(1))
+        blocks = E.FloorDiv(E.Sub(E.Add(full, per_block), L.number(1)), per_block)
+
+        def block_of(ib: Expr) -> Stmt:
+            first = E.Mul(ib, per_block)
+            count = E.Min(per_block, E.Sub(full, first))
+
+            def panel_of(jo: Expr) -> Stmt:
+                return L.loop("io", count, lambda io: self._micro(
+                    at, tile, E.Mul(E.Add(first, io), L.number(tile.rows)), jo, source))  # fmt: skip
+
+            return L.loop("jo", panels, panel_of)
+
+        rest = L.sub(self.M, L.mul(full, tile.rows))
+        last: Stmt
+        if self.idempotent:
+            last_row = L.sub(self.M, L.number(tile.rows))
+            whole_tile = L.loop("jo", panels, lambda jo: self._micro(at, tile, last_row, jo, source))
+            some_rows = self._rows_one_by_one(at, tile, L.number(0), self.M, panels, source)
+            last = L.when(L.at_least(full, 1), whole_tile, some_rows)
+        else:
+            last = self._rows_one_by_one(at, tile, L.mul(full, tile.rows), rest, panels, source)
+        return L.block(L.loop("ib", blocks, block_of), L.when(L.at_least(rest, 1), last))
+
+    def _rows_one_by_one(
+        self, at: dict[Var, Expr], tile: Tile, first: Expr, count: Expr, panels: Expr,
+        source: Callable[[Expr, Expr, Expr], Expr],
+    ) -> Stmt:  # fmt: skip
+        single = Tile(1, tile.vectors, tile.lanes)
+        return L.loop("jo", panels, lambda jo: L.loop(
+            "i", count, lambda i: self._micro(at, single, L.add(first, i), jo, source)))  # fmt: skip
+
+    def _micro(
+        self, at: dict[Var, Expr], tile: Tile, row: Expr, panel: Expr, source: Callable[[Expr, Expr, Expr], Expr]
+    ) -> Stmt:
+        """One tile of the result from one packed panel."""
+        width = tile.columns
+        acc = self._accumulator(tile)
+        first_column = E.Mul(panel, L.number(width))
+        divisible = L.constant(L.sub(self.N, L.mul(L.div(self.N, width), width))) == 0
+
+        def column(c: Expr) -> Expr:
+            return E.Add(first_column, c)
+
+        # columns beyond the last are computed (on zeros) but neither read from the result nor stored
+        fits = True if divisible else E.LE(E.Add(first_column, L.number(width)), self.N)
+        begin = self._each(tile, lambda r, c: L.store(acc, (r, c), self.start(at, E.Add(row, r), column(c))))
+        if not self.idempotent and fits is not True:
+            rest = self._rest_buffer(tile)
+            begin = L.when(fits, begin, self._load_partial(at, tile, acc, rest, row, first_column))
+        sum_ = L.loop("k", self.K, lambda k: self._each(tile, lambda r, c: L.store(
+            acc, (r, c), self.multiply_add(self.left(at, E.Add(row, r), k), source(panel, k, c),
+                                           BufferLoad(acc, (r, c))))))  # fmt: skip
+        end = self._each(tile, lambda r, c: self.finish(at, E.Add(row, r), column(c), BufferLoad(acc, (r, c))))
+        if fits is not True:
+            rest = self._rest_buffer(tile)
+            spill = self._each(tile, lambda r, c: L.store(rest, (r, c), BufferLoad(acc, (r, c))))
+            count = E.Sub(self.N, first_column)
+            tail = L.loop("r", tile.rows, lambda r: L.loop("c", count, lambda c: self.finish(
+                at, E.Add(row, r), column(c), BufferLoad(rest, (r, c)))))  # fmt: skip
+            end = L.when(fits, end, L.block(spill, tail))
+        return L.block(AllocBuffer(acc), begin, sum_, end)
+
+    def _load_partial(
+        self, at: dict[Var, Expr], tile: Tile, acc: Var, rest: Var, row: Expr, first_column: Expr
+    ) -> Stmt:
+        zero = E.const(0, self.c.dtype)
+        count = E.Sub(self.N, first_column)
+        clear = self._each(tile, lambda r, c: L.store(rest, (r, c), zero))
+        fill = L.loop("r", tile.rows, lambda r: L.loop("c", count, lambda c: L.store(
+            rest, (r, c), self.start(at, E.Add(row, r), E.Add(first_column, c)))))  # fmt: skip
+        copy = self._each(tile, lambda r, c: L.store(acc, (r, c), BufferLoad(rest, (r, c))))
+        return L.block(clear, fill, copy)
+
+    def _accumulator(self, tile: Tile) -> Var:
+        return Buffer("acc", (L.number(tile.rows), L.number(tile.columns)), self.c.dtype, "local")
+
+    def _rest_buffer(self, tile: Tile) -> Var:
+        """Where a tile that is only partly inside the result goes on its way out."""
+        if self.rest is None:
+            self.rest = Buffer("rest", (L.number(tile.rows), L.number(tile.columns)), self.c.dtype)
+        return self.rest
+
+    def _each(self, tile: Tile, body: Callable[[Expr, Expr], Stmt]) -> Stmt:
+        """All elements of a tile, rows and vectors written out."""
+        return L.unrolled("r", tile.rows, lambda r: L.unrolled("cv", tile.vectors, lambda v: L.vectorized(
+            "c", tile.lanes, lambda lane: body(r, E.Add(E.Mul(v, L.number(tile.lanes)), lane)))))  # fmt: skip
+
+    # ---------------------------------------------------------------------------------------------------------- few rows
+
+    def _in_place(self, at: dict[Var, Expr]) -> Stmt:
+        return _around(self.outer_rows, at, self._few_rows)
+
+    def _few_rows(self, at: dict[Var, Expr]) -> Stmt:
+        one = L.loop("i", self.M, lambda i: self._across(at, self.one, i))
+        if self.idempotent and L.at_least(L.number(2), self.M) is not True:
+            tile = self.some
+            count = L.ceildiv(self.M, tile.rows)
+            several = L.loop("io", count, lambda io: self._across(
+                at, tile, E.Min(E.Mul(io, L.number(tile.rows)), E.Sub(self.M, L.number(tile.rows)))))  # fmt: skip
+            return L.when(L.at_least(self.M, tile.rows), several, one)
+        return one
+
+    def _across(self, at: dict[Var, Expr], tile: Tile, row: Expr) -> Stmt:
+        """All columns of some rows, B read in place: wide tiles, then vectors, then single columns."""
+        narrow = Tile(tile.rows, 1, tile.lanes)
+        if self.idempotent:
+            def overlapping(t: Tile, name: str) -> Stmt:
+                last = E.Sub(self.N, L.number(t.columns))
+                return L.loop(name, L.ceildiv(self.N, t.columns), lambda j: self._direct(
+                    at, t, row, E.Min(E.Mul(j, L.number(t.columns)), last)))  # fmt: skip
+
+            def whole(t: Tile, name: str, then: Stmt) -> Stmt:
+                return L.when(L.at_least(self.N, t.columns), overlapping(t, name), then)
+
+            single = L.loop("c", self.N, lambda c: self._direct_scalar(at, tile.rows, row, c))
+            return whole(tile, "jo", whole(narrow, "jv", single))
+        wide = L.div(self.N, tile.columns)
+        after = L.mul(wide, tile.columns)
+        vectors = L.div(L.sub(self.N, after), tile.lanes)
+        rest = L.add(after, L.mul(vectors, tile.lanes))
+        return L.block(
+            L.loop("jo", wide, lambda j: self._direct(at, tile, row, E.Mul(j, L.number(tile.columns)))),
+            L.loop("jv", vectors, lambda j: self._direct(
+                at, narrow, row, E.Add(after, E.Mul(j, L.number(tile.lanes))))),
+            L.loop("c", L.sub(self.N, rest), lambda c: self._direct_scalar(at, tile.rows, row, E.Add(rest, c))),
+        )  # fmt: skip
+
+    def _direct(self, at: dict[Var, Expr], tile: Tile, row: Expr, first: Expr) -> Stmt:
+        acc = self._accumulator(tile)
+        begin = self._each(tile, lambda r, c: L.store(acc, (r, c), self.start(at, E.Add(row, r), E.Add(first, c))))
+        sum_ = L.loop("k", self.K, lambda k: self._each(tile, lambda r, c: L.store(
+            acc, (r, c), self.multiply_add(self.left(at, E.Add(row, r), k), self.right(at, k, E.Add(first, c)),
+                                           BufferLoad(acc, (r, c))))))  # fmt: skip
+        end = self._each(tile, lambda r, c: self.finish(
+            at, E.Add(row, r), E.Add(first, c), BufferLoad(acc, (r, c))))  # fmt: skip
+        return L.block(AllocBuffer(acc), begin, sum_, end)
+
+    def _direct_scalar(self, at: dict[Var, Expr], rows: int, row: Expr, column: Expr) -> Stmt:
+        """A few single elements, their chains side by side."""
+        acc = Buffer("acc", (L.number(rows),), self.c.dtype, "local")
+        begin = L.unrolled("r", rows, lambda r: L.store(acc, (r,), self.start(at, E.Add(row, r), column)))
+        sum_ = L.loop("k", self.K, lambda k: L.unrolled("r", rows, lambda r: L.store(
+            acc, (r,), self.multiply_add(self.left(at, E.Add(row, r), k), self.right(at, k, column),
+                                         BufferLoad(acc, (r,))))))  # fmt: skip
+        end = L.unrolled("r", rows, lambda r: self.finish(at, E.Add(row, r), column, BufferLoad(acc, (r,))))
+        return L.block(AllocBuffer(acc), begin, sum_, end)
+
+
+def _around(axes: tuple[Axis, ...], at: dict[Var, Expr], body: Callable[[dict[Var, Expr]], Stmt]) -> Stmt:
+    """Serial loops over the axes around a body."""
+    if not axes:
+        return body(at)
+    axis, *rest = axes
+    var, extent = axis.var, axis.extent
+    return L.loop(var.name, L.plain(extent), lambda i: _around(tuple(rest), {**at, var: i}, body), ForKind.SERIAL)
+
+
+def schedule_contraction(c: Contraction, target: Target, epilogue: BufferStore | None = None) -> Stmt:
+    """The loops for a contraction. ``epilogue`` is a store in terms of the contraction's own loop variables that reads
+    the result at the element just finished; it replaces the result's own store."""
+    return ContractionRule(c, target, epilogue).build()
+

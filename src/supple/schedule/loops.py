@@ -1,0 +1,167 @@
+"""Writing loops: the small vocabulary in which rules build what replaces a nest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from supple.base import dtypes
+from supple.ir import expr as E
+from supple.ir.expr import BufferLoad, IntImm, Var
+from supple.ir.loop import AttrStmt, BufferStore, For, ForKind, IfThenElse, SeqStmt, seq
+from supple.ir.node import Expr, Node, Stmt
+from supple.ir.types import prim_type
+from supple.ir.walk import transform
+from supple.sym.simplify import SHAPES
+
+PROVED = "tirx.proved_in_bounds"
+"""The attribute of statements whose accesses are known to be in bounds."""
+
+Body = Callable[[Expr], Stmt]
+
+
+def number(value: int) -> IntImm:
+    """A 64-bit literal."""
+    return IntImm(value, "int64")
+
+
+def plain(e: Expr) -> Expr:
+    """The simplified form of a size or index."""
+    return SHAPES.simplify(e)
+
+
+def add(*terms: Expr | int) -> Expr:
+    """The simplified sum of 64-bit indices."""
+    total: Expr = number(0)
+    for term in terms:
+        total = E.Add(total, number(term) if isinstance(term, int) else term)
+    return plain(total)
+
+
+def mul(a: Expr | int, b: Expr | int) -> Expr:
+    """The simplified product of 64-bit indices."""
+    left, right = (number(x) if isinstance(x, int) else x for x in (a, b))
+    return plain(E.Mul(left, right))
+
+
+def sub(a: Expr, b: Expr) -> Expr:
+    """The simplified difference of 64-bit indices."""
+    return plain(E.Sub(a, b))
+
+
+def div(a: Expr, b: int) -> Expr:
+    """``a // b`` for a positive constant."""
+    return plain(E.FloorDiv(a, number(b)))
+
+
+def ceildiv(a: Expr, b: int) -> Expr:
+    """``a`` divided by a positive constant, rounded up."""
+    return div(add(a, b - 1), b)
+
+
+def constant(e: Expr) -> int | None:
+    """The value of a size that is known."""
+    simple = plain(e)
+    return simple.value if isinstance(simple, IntImm) else None
+
+
+def loop(name: str, extent: Expr | int, body: Body, kind: ForKind = ForKind.SERIAL) -> Stmt:
+    """``for name in range(extent)``; a loop of one iteration is its body."""
+    size = number(extent) if isinstance(extent, int) else extent
+    if isinstance(size, IntImm) and size.value == 1:
+        return body(number(0))
+    if isinstance(size, IntImm) and size.value <= 0:
+        return SeqStmt(())
+    var = Var(name, prim_type("int64"))
+    return For(var, number(0), size, kind, body(var))
+
+
+def unrolled(name: str, extent: int, body: Body) -> Stmt:
+    """A loop that is written out."""
+    return loop(name, extent, body, ForKind.UNROLLED)
+
+
+def vectorized(name: str, extent: int, body: Body) -> Stmt:
+    """A loop whose iterations run at once."""
+    return loop(name, extent, body, ForKind.VECTORIZED)
+
+
+def when(condition: Expr | bool, then: Stmt, otherwise: Stmt | None = None) -> Stmt:
+    """``if``; decided at once when the condition is known."""
+    if isinstance(condition, bool):
+        return then if condition else otherwise if otherwise is not None else SeqStmt(())
+    return IfThenElse(condition, then, otherwise)
+
+
+def at_least(a: Expr, b: Expr | int) -> Expr | bool:
+    """``a >= b``, as a bool where it is proved."""
+    right = number(b) if isinstance(b, int) else b
+    known = SHAPES.less_equal(right, a)
+    return E.GE(a, right) if known is None else known
+
+
+def block(*statements: Stmt) -> Stmt:
+    """Statements in order, without the empty ones."""
+    kept = [s for s in statements if not (isinstance(s, SeqStmt) and not s.seq)]
+    return seq(kept) if kept else SeqStmt(())
+
+
+def proved(body: Stmt) -> Stmt:
+    """Mark accesses as proved in bounds."""
+    return AttrStmt(None, PROVED, E.const(True), body)
+
+
+def at(e: Node, mapping: Mapping[Var, Expr]) -> Any:
+    """An expression or statement with its loop variables replaced by 64-bit indices.
+
+    Indices of buffers become 64-bit; elsewhere a variable keeps its dtype.
+    """
+    table: dict[int, Expr] = {}
+    made: dict[int, Expr] = {}
+    for var, new in mapping.items():
+        table[id(var)] = E.cast(var.dtype, new)
+        made[id(table[id(var)])] = new
+
+    def rewrite(node: Node) -> Node | None:
+        if isinstance(node, Var):
+            return table.get(id(node))
+        if isinstance(node, BufferLoad):
+            return BufferLoad(node.buffer, tuple(_widened(i, made) for i in node.indices), span=node.span)
+        if isinstance(node, BufferStore):
+            indices = tuple(_widened(i, made) for i in node.indices)
+            return BufferStore(node.buffer, node.value, indices, span=node.span)
+        return None
+
+    return transform(e, rewrite)
+
+
+_INDEX_OPERATIONS = (E.Add, E.Sub, E.Mul, E.FloorDiv, E.FloorMod, E.Min, E.Max)
+
+
+def _widened(index: Expr, made: Mapping[int, Expr]) -> Expr:
+    """An index in 64-bit arithmetic (the meaning of every index), ``made`` giving the wide form of some nodes."""
+    if E.scalar_dtype(index) == "int64" or dtypes.lanes(E.scalar_dtype(index)) > 1:
+        return index
+    done: dict[int, Expr] = {}
+    stack: list[tuple[Expr, bool]] = [(index, False)]
+    while stack:
+        node, expanded = stack.pop()
+        if id(node) in made:
+            done[id(node)] = made[id(node)]
+        elif not isinstance(node, _INDEX_OPERATIONS):
+            done[id(node)] = E.cast("int64", node)
+        elif not expanded:
+            stack.extend(((node, True), (node.a, False), (node.b, False)))
+        else:
+            done[id(node)] = type(node)(done[id(node.a)], done[id(node.b)])
+    return done[id(index)]
+
+
+def replace_loads(node: Node, buffer: Var, value: Expr) -> Any:
+    """Every load of a buffer replaced by one value."""
+    return transform(node, lambda n: value if isinstance(n, BufferLoad) and n.buffer is buffer else None)
+
+
+def store(buffer: Var, indices: Sequence[Expr], value: Expr) -> BufferStore:
+    """``buffer[indices] = value``."""
+    return BufferStore(buffer, value, tuple(indices))
