@@ -1,0 +1,350 @@
+"""Structural equality and hash: programs are the same up to the names of what they bind.
+
+Both read the roles of fields (``ir/node.py``): a ``DEF`` field pairs the variables of both sides (and the symbols in
+their types), every later use must agree with that pairing. Free variables are equal only to themselves, unless
+``map_free_vars`` pairs them at first sight. Spans, name hints and deduced types of calls do not matter. Floats compare
+by their bits in their dtype (every NaN alike, ``0.0`` and ``-0.0`` apart), constants by dtype, shape and bytes.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from supple.base import dtypes
+from supple.ir.expr import FloatImm, Var
+from supple.ir.graph import Constant, GlobalVar
+from supple.ir.module import IRModule
+from supple.ir.node import Node, Role, fields
+from supple.ir.op import Op
+from supple.ir.types import FuncType
+
+_TEXT_LIMIT = 2000
+
+
+class _Mode(enum.Enum):
+    """How a value stands: used, bound here, or inside a type that may bind symbols."""
+
+    USE = 0
+    BIND = 1
+    PATTERN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """Where a value is, as a chain from the root."""
+
+    parent: _Path | None
+    step: str
+
+    def __str__(self) -> str:
+        steps: list[str] = []
+        at: _Path | None = self
+        while at is not None:
+            steps.append(at.step)
+            at = at.parent
+        return "".join(reversed(steps))
+
+
+@dataclass(slots=True)
+class Mismatch:
+    """The first difference: its path from the root, the two values there, and the reason."""
+
+    path: str
+    left: Any
+    right: Any
+    reason: str
+
+
+def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
+    """Whether two nodes are the same program up to renaming of what they bind."""
+    return find_mismatch(a, b, map_free_vars) is None
+
+
+def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
+    """Raise ``ValueError`` with the path of the first mismatch and both sides' text when two nodes differ."""
+    found = find_mismatch(a, b, map_free_vars)
+    if found is not None:
+        raise ValueError(
+            f"the programs differ at {found.path}: {found.reason}\n"
+            f"  left:  {_short(found.left)}\n  right: {_short(found.right)}\n"
+            f"--- left ---\n{_text(a)}\n--- right ---\n{_text(b)}"
+        )
+
+
+def _text(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _TEXT_LIMIT else f"{text[:_TEXT_LIMIT]}\n... ({len(text)} characters)"
+
+
+def _short(value: Any) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def find_mismatch(a: Any, b: Any, map_free_vars: bool = False) -> Mismatch | None:
+    """The first difference in field order, or None when the two are structurally equal."""
+    pairing = _Pairing(map_free_vars)
+    seen: set[tuple[int, int, _Mode]] = set()
+    pairing.forget = seen.clear
+    stack: list[tuple[Any, Any, _Mode, _Path]] = [(a, b, _Mode.USE, _Path(None, "root"))]
+    while stack:
+        x, y, mode, path = stack.pop()
+        if isinstance(x, Var) and isinstance(y, Var):
+            reason = pairing.variables(x, y, mode)
+            if reason is not None:
+                return Mismatch(str(path), x, y, reason)
+            if pairing.newly_bound:
+                stack.append((x.ty, y.ty, _Mode.PATTERN, _Path(path, ".ty")))
+            continue
+        reason = _same_kind(x, y)
+        if reason is not None:
+            return Mismatch(str(path), x, y, reason)
+        if isinstance(x, Node):
+            key = (id(x), id(y), mode)
+            if key in seen or isinstance(x, Op):
+                continue
+            seen.add(key)
+        below = list(_parts(x, y, mode, path))
+        stack.extend(reversed(below))
+    return None
+
+
+class _Pairing:
+    """Which variables of the two sides stand for each other."""
+
+    def __init__(self, map_free_vars: bool) -> None:
+        self.map_free_vars = map_free_vars
+        self.right: dict[int, Var] = {}
+        self.left: dict[int, Var] = {}
+        self.newly_bound = False
+        self.forget: Any = lambda: None
+
+    def variables(self, x: Var, y: Var, mode: _Mode) -> str | None:
+        """Pair or check two variables; the reason if they do not stand for each other."""
+        self.newly_bound = False
+        if type(x) is not type(y):
+            return f"a {type(x).__name__} and a {type(y).__name__}"
+        known_x, known_y = self.right.get(id(x)), self.left.get(id(y))
+        if mode is _Mode.BIND:
+            if known_x is not y or known_y is not x:
+                if known_x is not None or known_y is not None:
+                    self.forget()  # a variable is bound again: earlier comparisons do not speak for later ones
+                self._bind(x, y)
+            self.newly_bound = True
+            return None
+        if known_x is None and known_y is None:
+            if mode is _Mode.PATTERN or self.map_free_vars:
+                self._bind(x, y)
+                self.newly_bound = True
+                return None
+            return None if x is y else f"the free variables {x.name!r} and {y.name!r} are not the same"
+        if known_x is y and known_y is x:
+            return None
+        return f"{x.name!r} and {y.name!r} are bound at different places"
+
+    def _bind(self, x: Var, y: Var) -> None:
+        self.right[id(x)] = y
+        self.left[id(y)] = x
+
+
+def _same_kind(x: Any, y: Any) -> str | None:
+    """Compare what is not below: kinds, plain values, lengths."""
+    if type(x) is not type(y):
+        return f"a {type(x).__name__} and a {type(y).__name__}"
+    if isinstance(x, (IRModule, dict)):
+        left, right = _mapping(x), _mapping(y)
+        if left.keys() != right.keys():
+            only = ", ".join(sorted(str(k) for k in left.keys() ^ right.keys()))
+            return f"only one side has {only}"
+        return None
+    if isinstance(x, (tuple, list)):
+        return None if len(x) == len(y) else f"{len(x)} and {len(y)} items"
+    if isinstance(x, Op):
+        return None if x is y else f"the operators {x.name} and {y.name}"
+    if isinstance(x, FloatImm):
+        if x.dtype != y.dtype:
+            return f"{x.dtype} and {y.dtype}"
+        return None if _float_bits(x.value, x.dtype) == _float_bits(y.value, y.dtype) else f"{x.value} and {y.value}"
+    if isinstance(x, Constant):
+        return None if _array_key(x.data) == _array_key(y.data) else "the constants differ"
+    if isinstance(x, Node):
+        return None
+    return None if _plain_key(x) == _plain_key(y) else f"{x!r} and {y!r}"
+
+
+def _mapping(x: Any) -> dict[Any, Any]:
+    if isinstance(x, IRModule):
+        return {var.name_hint: func for var, func in x.functions.items()}
+    result: dict[Any, Any] = x
+    return result
+
+
+def _parts(x: Any, y: Any, mode: _Mode, path: _Path) -> Iterator[tuple[Any, Any, _Mode, _Path]]:
+    if isinstance(x, (tuple, list)):
+        for i, (p, q) in enumerate(zip(x, y, strict=True)):
+            yield p, q, mode, _Path(path, f"[{i}]")
+    elif isinstance(x, (dict, IRModule)):
+        left, right = _mapping(x), _mapping(y)
+        for key in sorted(left, key=str):
+            yield left[key], right[key], _Mode.USE, _Path(path, f"[{key!r}]")
+        if isinstance(x, IRModule):
+            yield x.attrs, y.attrs, _Mode.USE, _Path(path, ".attrs")
+    elif isinstance(x, Node) and not isinstance(x, (FloatImm, Constant, Op)):
+        for name, below in _compared(x, mode):
+            yield getattr(x, name), getattr(y, name), below, _Path(path, f".{name}")
+
+
+def _compared(x: Node, mode: _Mode) -> Iterator[tuple[str, _Mode]]:
+    """The fields that are compared, each with the mode of its value."""
+    for name, role in fields(type(x)):
+        if role is Role.IGNORE:
+            continue
+        if role is Role.DEF:
+            yield name, _Mode.BIND
+        elif role is Role.PATTERN or (isinstance(x, FuncType) and name == "params"):
+            yield name, _Mode.PATTERN
+        else:
+            yield name, _Mode.PATTERN if mode is _Mode.PATTERN else _Mode.USE
+
+
+def _float_bits(value: float, dtype: str) -> bytes:
+    if value != value:
+        return b"nan"
+    with np.errstate(over="ignore"):
+        return bytes(np.asarray(value, dtypes.to_numpy(dtypes.element(dtype))).tobytes())
+
+
+def _array_key(data: Any) -> tuple[str, tuple[int, ...], bytes]:
+    array = np.ascontiguousarray(data)
+    return array.dtype.str, np.shape(data), array.tobytes()
+
+
+def _plain_key(x: Any) -> Any:
+    if isinstance(x, float):
+        return b"nan" if x != x else struct.pack("<d", x)
+    if isinstance(x, np.ndarray):
+        return _array_key(x)
+    return x
+
+
+# ---------------------------------------------------------------------------------------------------------------- hash
+
+
+class _Frame:
+    """A value whose parts are being hashed."""
+
+    __slots__ = ("bound", "digest", "mode", "parts", "value")
+
+    def __init__(self, value: Any, mode: _Mode, head: bytes, parts: Iterator[tuple[Any, _Mode]], bound: int) -> None:
+        self.value = value
+        self.bound = bound  # how many variables were bound before
+        self.mode = mode
+        self.parts = parts
+        self.digest = hashlib.blake2b(head, digest_size=16)
+
+
+def structural_hash(node: Any, map_free_vars: bool = False) -> int:
+    """A hash that is equal for structurally equal nodes; the same in every process when no variable is free."""
+    return int.from_bytes(_Hasher(map_free_vars).run(node)[:8], "little", signed=True)
+
+
+class _Hasher:
+    def __init__(self, map_free_vars: bool) -> None:
+        self.map_free_vars = map_free_vars
+        self.numbers: dict[int, int] = {}
+        self.count = 0
+        self.done: dict[tuple[int, _Mode], bytes] = {}
+
+    def run(self, root: Any) -> bytes:
+        stack: list[_Frame] = []
+        result = self._enter(root, _Mode.USE, stack)
+        while stack:
+            frame = stack[-1]
+            if result is not None:
+                frame.digest.update(result)
+                result = None
+            part = next(frame.parts, None)
+            if part is not None:
+                result = self._enter(part[0], part[1], stack)
+                continue
+            stack.pop()
+            result = frame.digest.digest()
+            if frame.bound == self.count and isinstance(frame.value, Node):  # what binds gets new numbers each time
+                self.done[id(frame.value), frame.mode] = result
+        assert result is not None
+        return result
+
+    def _enter(self, x: Any, mode: _Mode, stack: list[_Frame]) -> bytes | None:
+        """The digest if it is known at once, else None with a frame pushed."""
+        if isinstance(x, Var):
+            return self._variable(x, mode, stack)
+        known = self.done.get((id(x), mode)) if isinstance(x, Node) else None
+        if known is not None:
+            return known
+        if isinstance(x, Op):
+            return _leaf("op", x.name)
+        if isinstance(x, FloatImm):
+            return _leaf(x.dtype, _float_bits(x.value, x.dtype))
+        if isinstance(x, Constant):
+            return _leaf("constant", *_array_key(x.data))
+        if isinstance(x, GlobalVar):
+            return _leaf("global", x.name_hint)
+        head = type(x).__name__.encode()
+        if isinstance(x, (tuple, list)):
+            parts = iter([(item, mode) for item in x])
+            head += b"%d" % len(x)
+        elif isinstance(x, (dict, IRModule)):
+            mapping = _mapping(x)
+            items: list[tuple[Any, _Mode]] = []
+            for key in sorted(mapping, key=str):
+                items += [(str(key), _Mode.USE), (mapping[key], _Mode.USE)]
+            if isinstance(x, IRModule):
+                items.append((x.attrs, _Mode.USE))
+            parts = iter(items)
+        elif isinstance(x, Node):
+            parts = iter([(getattr(x, name), below) for name, below in _compared(x, mode)])
+        else:
+            return _leaf(type(x).__name__, _plain_text(x))
+        stack.append(_Frame(x, mode, head, parts, self.count))
+        return None
+
+    def _variable(self, x: Var, mode: _Mode, stack: list[_Frame]) -> bytes | None:
+        number = self.numbers.get(id(x))
+        if mode is _Mode.BIND and number is not None:
+            self.done.clear()  # bound again: it gets a new number
+        if mode is _Mode.BIND or (number is None and (mode is _Mode.PATTERN or self.map_free_vars)):
+            before = self.count
+            self.numbers[id(x)] = before
+            self.count += 1
+            head = _leaf(type(x).__name__, before)
+            stack.append(_Frame(x, mode, head, iter([(x.ty, _Mode.PATTERN)]), before))
+            return None
+        return _leaf(type(x).__name__, number) if number is not None else _leaf("free", id(x))
+
+
+def _leaf(*values: Any) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for value in values:
+        data = value if isinstance(value, bytes) else repr(value).encode(errors="surrogatepass")
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return digest.digest()
+
+
+def _plain_text(x: Any) -> Any:
+    if isinstance(x, (bool, int, str, bytes, type(None))):
+        return x
+    if isinstance(x, float):
+        return _plain_key(x)
+    if isinstance(x, np.ndarray):
+        return repr(_array_key(x))
+    if isinstance(x, enum.Enum):
+        return x.name
+    return ""  # equality decides: objects without a canonical text hash alike

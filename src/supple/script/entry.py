@@ -1,0 +1,288 @@
+"""Decorators and whole modules: where programs enter.
+
+A decorator outside a class reads its function at once. Inside the body of a class that ``I.ir_module`` decorates it
+is only a mark: the class is read as a whole, since its functions may call each other.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from supple.base.errors import DiagnosticError, NotSupportedError
+from supple.ir.graph import Function, GlobalVar
+from supple.ir.loop import PrimFunc
+from supple.ir.module import BaseFunc, IRModule
+from supple.script.evaluate import Environment, Evaluator, describe
+from supple.script.forms import Form, FormCall, bind_form
+from supple.script.loop_parser import LoopParser, is_docstring
+from supple.script.source import Source, class_definition, first_line, function_definition
+
+MODULE_FORM = "I.ir_module"
+
+
+@dataclass(frozen=True)
+class LoopOptions:
+    """What ``@T.prim_func(...)`` takes."""
+
+    private: bool = False
+    s_tir: bool = False
+    check_well_formed: bool = True
+
+    def attrs(self, name: str) -> dict[str, Any]:
+        """The attributes that the decorator stands for."""
+        attrs: dict[str, Any] = {} if self.private else {"global_symbol": name}
+        if self.s_tir:
+            attrs["s_tir"] = True
+        return attrs
+
+
+def loop_options(private: bool = False, s_tir: bool = False, check_well_formed: bool = True) -> LoopOptions:
+    """The options of ``@T.prim_func``; anything but bools raises ``TypeError``."""
+    for name, value in (("private", private), ("s_tir", s_tir), ("check_well_formed", check_well_formed)):
+        if not isinstance(value, bool):
+            raise TypeError(f"{name}: expected True or False, got {value!r}")
+    return LoopOptions(private, s_tir, check_well_formed)
+
+
+# ----------------------------------------------------------------------------------------------------------- decorators
+
+
+class Decorator(Form):
+    """A form that also decorates Python functions or classes, with and without parentheses."""
+
+    def __call__(self, target: Any = None, **kwargs: Any) -> Any:
+        frame = sys._getframe(1)
+        if target is None:
+            return lambda function: self._apply(function, kwargs, sys._getframe(1))
+        return self._apply(target, kwargs, frame)
+
+    def _apply(self, target: Any, kwargs: dict[str, Any], frame: types.FrameType) -> Any:
+        try:
+            return self.decorate(target, kwargs, frame)
+        except DiagnosticError as error:  # the text says where: the parser's own frames would only hide it
+            raise error.with_traceback(None) from error.__cause__
+
+    def decorate(self, target: Any, kwargs: dict[str, Any], frame: types.FrameType) -> Any:
+        raise NotImplementedError
+
+
+class FunctionDecorator(Decorator):
+    """``@T.prim_func`` and ``@R.function``."""
+
+    def decorate(self, target: Any, kwargs: dict[str, Any], frame: types.FrameType) -> Any:
+        if not isinstance(target, types.FunctionType):
+            raise TypeError(f"{self.name} decorates a function, got {type(target).__name__}")
+        if _in_module_class(frame):
+            return target
+        source, node = function_definition(target)
+        return self.read(source, node, _environment(frame, [target]), kwargs)
+
+    def read(self, source: Source, node: ast.FunctionDef, env: Environment, kwargs: dict[str, Any]) -> Any:
+        """The function of a ``def``."""
+        raise NotImplementedError
+
+
+class LoopDecorator(FunctionDecorator):
+    """``@T.prim_func(private=, s_tir=, check_well_formed=)``."""
+
+    def read(self, source: Source, node: ast.FunctionDef, env: Environment, kwargs: dict[str, Any]) -> PrimFunc:
+        options: LoopOptions = bind_form(FormCall(self, (), kwargs), loop_options)
+        function = read_loop_function(source, node, env, options)
+        if options.check_well_formed:
+            check(IRModule({node.name: function}))
+        return function
+
+
+class ModuleDecorator(Decorator):
+    """``@I.ir_module``."""
+
+    def decorate(self, target: Any, kwargs: dict[str, Any], frame: types.FrameType) -> IRModule:
+        if not isinstance(target, type):
+            raise TypeError(f"I.ir_module decorates a class, got {type(target).__name__}")
+        methods = [m for m in vars(target).values() if isinstance(m, types.FunctionType)]
+        lines = {m.__code__.co_firstlineno for m in methods}
+        file = methods[0].__code__.co_filename if methods else frame.f_code.co_filename
+
+        def fits(node: ast.ClassDef) -> bool:
+            last = node.end_lineno or node.lineno
+            if lines:
+                return all(first_line(node) <= line <= last for line in lines)
+            return first_line(node) <= frame.f_lineno <= last
+
+        source, node = class_definition(target.__name__, file, frame.f_globals, fits, frame.f_lineno)
+        return read_module(source, node, _environment(frame, methods), kwargs)
+
+
+def _in_module_class(frame: types.FrameType) -> bool:
+    """Whether a frame executes the body of a class that ``I.ir_module`` decorates."""
+    local = frame.f_locals
+    if local is frame.f_globals or "__module__" not in local or "__qualname__" not in local:
+        return False
+    name, line = frame.f_code.co_name, frame.f_code.co_firstlineno
+
+    def fits(node: ast.ClassDef) -> bool:
+        return first_line(node) == line
+
+    _, node = class_definition(name, frame.f_code.co_filename, frame.f_globals, fits, line)
+    outer = frame.f_back
+    scopes = [local, outer.f_locals if outer is not None else {}, frame.f_globals]
+    return any(_decorates_module(decorator, scopes) for decorator in node.decorator_list)
+
+
+def _decorates_module(decorator: ast.expr, scopes: list[Any]) -> bool:
+    node = decorator.func if isinstance(decorator, ast.Call) else decorator
+    path: list[str] = []
+    while isinstance(node, ast.Attribute):
+        path.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return False
+    for scope in scopes:
+        if node.id in scope:
+            value = scope[node.id]
+            for attribute in reversed(path):
+                value = getattr(value, attribute, None)
+            return isinstance(value, Form) and value.name == MODULE_FORM
+    return (path[0] if path else node.id) == "ir_module"
+
+
+def _environment(frame: types.FrameType, functions: list[types.FunctionType]) -> Environment:
+    """What a program captures: closure variables, the locals around, globals, builtins."""
+    closures: dict[str, Any] = {}
+    for function in functions:
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            try:
+                closures[name] = cell.cell_contents
+            except ValueError:  # not assigned yet: a name that is defined after the program
+                continue
+    return Environment(closures, dict(frame.f_locals), frame.f_globals, builtins.__dict__)
+
+
+# ------------------------------------------------------------------------------------------------------------ functions
+
+
+def check(mod: IRModule) -> None:
+    """Refuse a module that is not well formed."""
+
+
+def read_loop_function(source: Source, node: ast.FunctionDef, env: Environment, options: LoopOptions) -> PrimFunc:
+    """The loop function of a ``def``."""
+    return LoopParser(source, env).parse(node, options.attrs(node.name))
+
+
+@dataclass
+class _Item:
+    """A function of a module that is being read."""
+
+    node: ast.FunctionDef
+    form: Form
+    kwargs: dict[str, Any]
+
+
+def decorator_of(evaluator: Evaluator, node: ast.FunctionDef | ast.ClassDef) -> tuple[Form, dict[str, Any]] | None:
+    """The decorator that makes a definition part of a program, with its arguments; None for a plain definition."""
+    for decorator in node.decorator_list:
+        value = evaluator.evaluate(decorator)
+        if isinstance(value, FormCall):
+            if value.args:
+                raise evaluator.error(decorator, f"{value.form.name} takes keyword arguments only")
+            return value.form, value.kwargs
+        if isinstance(value, Form):
+            return value, {}
+        raise evaluator.error(
+            decorator, "unknown decorator", actual=describe(value), expected="R.function or T.prim_func"
+        )
+    return None
+
+
+def read_module(source: Source, node: ast.ClassDef, env: Environment, kwargs: dict[str, Any]) -> IRModule:
+    """The module of a class."""
+    evaluator = Evaluator(source, env)
+    options = bind_form(FormCall(Form(MODULE_FORM), (), kwargs), module_options)
+    for base in [*node.bases, *[k.value for k in node.keywords]]:
+        raise NotSupportedError("a module's class has no bases or keywords", evaluator.span(base))
+    items: list[_Item] = []
+    attrs: dict[str, Any] = {}
+    infos: dict[str, Any] = {}
+    for statement in node.body:
+        if is_docstring(statement) or isinstance(statement, ast.Pass):
+            continue
+        if isinstance(statement, ast.FunctionDef):
+            items.append(_module_item(evaluator, statement, items))
+        elif isinstance(statement, ast.Expr):
+            _module_statement(evaluator, statement, attrs, infos)
+        else:
+            evaluator.refuse(statement, "a module's class")
+    functions = _read_functions(source, node, env, items)
+    mod = IRModule(functions, attrs, infos)
+    if options:
+        check(mod)
+    return mod
+
+
+def module_options(check_well_formed: bool = True, s_tir: bool = False) -> bool:
+    """The options of ``@I.ir_module``: whether to check. ``s_tir`` is accepted and says nothing here."""
+    return check_well_formed
+
+
+def _module_item(evaluator: Evaluator, statement: ast.FunctionDef, items: list[_Item]) -> _Item:
+    if any(item.node.name == statement.name for item in items):
+        raise evaluator.error(
+            evaluator.source.name_span(statement), f"the module has two functions named {statement.name!r}"
+        )
+    found = decorator_of(evaluator, statement)
+    if found is None or found[0].name not in ("T.prim_func", "R.function"):
+        name = "no decorator" if found is None else found[0].name
+        raise evaluator.error(
+            evaluator.source.name_span(statement),
+            f"{statement.name!r} is not a function of the module",
+            expected="@T.prim_func or @R.function",
+            actual=name,
+        )
+    return _Item(statement, *found)
+
+
+def _module_statement(
+    evaluator: Evaluator, statement: ast.Expr, attrs: dict[str, Any], infos: dict[str, Any]
+) -> None:
+    value = evaluator.evaluate(statement.value)
+    tables = {"I.module_attrs": attrs, "I.module_global_infos": infos}
+    if not isinstance(value, FormCall) or value.form.name not in tables:
+        raise evaluator.error(statement, "only functions, I.module_attrs and I.module_global_infos stand in a module")
+    if len(value.args) != 1 or not isinstance(value.args[0], dict):
+        raise evaluator.error(statement, f"{value.form.name} takes one dict")
+    tables[value.form.name].update(value.args[0])
+
+
+def _read_functions(
+    source: Source, node: ast.ClassDef, env: Environment, items: list[_Item]
+) -> dict[GlobalVar | str, BaseFunc]:
+    """Loop functions first, then the signatures of graph functions, then their bodies; in the order of the text."""
+    loops: dict[str, PrimFunc] = {}
+    for item in items:
+        if item.form.name == "T.prim_func":
+            options: LoopOptions = _bound(source, item, loop_options)
+            loops[item.node.name] = read_loop_function(source, item.node, env, options)
+    graphs = read_graph_functions(source, node, env, [i for i in items if i.form.name == "R.function"], loops)
+    return {item.node.name: loops.get(item.node.name) or graphs[item.node.name] for item in items}
+
+
+def read_graph_functions(
+    source: Source, node: ast.ClassDef, env: Environment, items: list[_Item], loops: dict[str, PrimFunc]
+) -> dict[str, Function]:
+    """The graph functions of a module."""
+    return {}
+
+
+def _bound(source: Source, item: _Item, handler: Callable[..., Any]) -> Any:
+    try:
+        return bind_form(FormCall(item.form, (), item.kwargs), handler)
+    except TypeError as error:
+        raise DiagnosticError(str(error), source.span(item.node.decorator_list[0])) from None
+

@@ -1,0 +1,629 @@
+"""``@T.prim_func``: statements of a loop function, from the Python syntax tree to `PrimFunc`."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from supple.base import dtypes
+from supple.base.errors import NotSupportedError, TypeCheckError
+from supple.base.registry import did_you_mean
+from supple.ir.expr import (
+    Broadcast,
+    Call,
+    Var,
+    as_expr,
+    cast,
+    const,
+    is_buffer,
+    is_scalar,
+    scalar_dtype,
+)
+from supple.ir.loop import (
+    AssertStmt,
+    Bind,
+    Break,
+    BufferStore,
+    Continue,
+    Evaluate,
+    For,
+    IfThenElse,
+    PrimFunc,
+    Return,
+    SBlockRealize,
+    SeqStmt,
+    While,
+    buffer_type,
+)
+from supple.ir.node import Expr, Stmt, Type
+from supple.ir.types import PointerType, PrimType, prim_type
+from supple.script.evaluate import Environment, describe
+from supple.script.forms import Declaration, DtypeForm, Form, FormCall, Fresh, as_name
+from supple.script.loop_forms import (
+    ASSIGNABLE,
+    LOOPS,
+    SCOPES,
+    STATEMENTS,
+    BlockInfo,
+    LoopForms,
+    LoopSpec,
+    buffer_from,
+    finish_block,
+    region_index,
+    store_index,
+)
+from supple.script.source import Source
+from supple.script.symbols import declared_symbols
+
+Wrapper = Callable[[Stmt], Stmt]
+
+
+@dataclass
+class Frame:
+    """One list of statements being read."""
+
+    statements: list[Stmt] = field(default_factory=list)
+    wrappers: list[tuple[int, Wrapper]] = field(default_factory=list)
+
+
+class LoopParser(LoopForms):
+    """Reads one loop function."""
+
+    literal_dtype = "int32"
+
+    def __init__(self, source: Source, env: Environment) -> None:
+        super().__init__(source, env)
+        self.frames: list[Frame] = []
+
+    # ------------------------------------------------------------------------------------------------ the function
+
+    def parse(self, node: ast.FunctionDef, attrs: dict[str, Any]) -> PrimFunc:
+        """The loop function of a ``def``; ``attrs`` are those that its decorator says."""
+        self.attrs = dict(attrs)
+        self.declared = declared_symbols(node.body)
+        self._signature(node)
+        body = self._root(node)
+        ret_ty = self._return_type(node)
+        params = tuple(self.matched.get(id(p), p) for p in self.params)
+        return PrimFunc(params, body, ret_ty, self.attrs, span=self.source.name_span(node))
+
+    def _signature(self, node: ast.FunctionDef) -> None:
+        self.may_define = True
+        values = [(arg, self._annotation(arg)) for arg in plain_parameters(self, node)]
+        made: dict[str, Var] = {}
+        for arg, value in values:  # scalars first: a buffer's shape may mention them
+            param = self._scalar_parameter(arg, value)
+            if param is not None:
+                made[arg.arg] = param
+                if isinstance(param.ty, PrimType) and dtypes.is_int(param.ty.dtype):
+                    self.symbols[arg.arg] = param
+        for arg, value in values:
+            if arg.arg not in made:
+                self.at = arg.annotation
+                made[arg.arg] = self._buffer_parameter(arg, value)
+        self.params = [made[arg.arg] for arg, _ in values]
+        for name, param in made.items():
+            self.define(name, param)
+
+    def _annotation(self, arg: ast.arg) -> Any:
+        if arg.annotation is None:
+            raise self.error(
+                arg,
+                f"parameter {arg.arg!r} has no type",
+                hint=f"write {arg.arg}: T.Buffer((n,), 'float32'), {arg.arg}: T.handle or {arg.arg}: T.int32",
+            )
+        node = unquote(self, arg.annotation)
+        return self.evaluate(node)
+
+    def _scalar_parameter(self, arg: ast.arg, value: Any) -> Var | None:
+        span = self.span(arg)
+        if isinstance(value, DtypeForm):
+            return Var(arg.arg, prim_type(value.dtype), span=span)
+        if isinstance(value, Fresh):
+            return Var(arg.arg, prim_type(value.dtype), span=span)
+        if isinstance(value, Var) and isinstance(value.ty, PointerType):
+            return Var(arg.arg, value.ty, span=span)
+        if isinstance(value, PrimType):
+            return Var(arg.arg, value, span=span)
+        return None
+
+    def _buffer_parameter(self, arg: ast.arg, value: Any) -> Var:
+        assert arg.annotation is not None
+        if isinstance(value, FormCall) and value.form.name == "T.Buffer":
+            made: Var = self.bind(value, buffer_from, arg.annotation).make(arg.arg, self.span(arg))
+            return made
+        raise TypeCheckError(
+            f"parameter {arg.arg!r} has a type that a loop function cannot take",
+            self.span(arg.annotation),
+            "T.Buffer(shape, dtype), T.handle, or a scalar such as T.int32",
+            describe(value),
+        )
+
+    def _return_type(self, node: ast.FunctionDef) -> Type | None:
+        if node.returns is None or (isinstance(node.returns, ast.Constant) and node.returns.value is None):
+            return None
+        value = self.evaluate(unquote(self, node.returns))
+        if isinstance(value, DtypeForm):
+            return prim_type(value.dtype)
+        if isinstance(value, PrimType):
+            return value
+        raise self.error(node.returns, "a loop function returns a scalar, or nothing", actual=describe(value))
+
+    def _root(self, node: ast.FunctionDef) -> Stmt:
+        root = self.block = BlockInfo("root", self.span(node))
+        self.scopes.append({})
+        body = self.body(node.body, docstring=True)
+        self.scopes.pop()
+        self.may_define = False
+        if self._is_root_block(body):
+            return body
+        if not self.has_blocks and not root.touched:
+            return body
+        moved = root.provisional
+        if moved:
+            kept = [s for s in (body.seq if isinstance(body, SeqStmt) else (body,)) if not any(s is m for m in moved)]
+            body = join(kept)
+            root.allocs[:0] = [s.buffer for s in moved]
+        return finish_block(root, body, is_root=True)
+
+    def _is_root_block(self, body: Stmt) -> bool:
+        """Whether the text spells out the root block itself."""
+        return (
+            isinstance(body, SBlockRealize)
+            and body.block.name_hint == "root"
+            and not body.block.iter_vars
+            and not self.block.touched
+        )
+
+    # -------------------------------------------------------------------------------------------------- statements
+
+    def body(self, statements: list[ast.stmt], docstring: bool = False) -> Stmt:
+        """A suite of statements as one statement."""
+        frame = Frame()
+        self.frames.append(frame)
+        for position, statement in enumerate(statements):
+            if docstring and position == 0 and is_docstring(statement):
+                continue
+            self.statement(statement)
+        self.frames.pop()
+        result = frame.statements
+        for start, wrap in reversed(frame.wrappers):
+            result[start:] = [wrap(join(result[start:]))]
+        return join(result)
+
+    def emit(self, statement: Stmt, node: ast.AST | None = None) -> None:
+        """Append a statement to the suite being read."""
+        if node is not None and statement.span is None:
+            object.__setattr__(statement, "span", self.span(node))
+        self.frames[-1].statements.append(statement)
+
+    def enclose(self, wrap: Wrapper) -> None:
+        """Wrap whatever follows in the suite being read."""
+        frame = self.frames[-1]
+        frame.wrappers.append((len(frame.statements), wrap))
+
+    def statement(self, statement: ast.stmt) -> None:
+        """Read one statement."""
+        method = _STATEMENTS.get(type(statement))
+        if method is None:
+            self.refuse(statement, "a loop function")
+        try:
+            method(self, statement)
+        except Exception as error:
+            made = self.convert(error, statement)
+            raise made from made.__cause__
+
+    def scoped_body(self, statements: list[ast.stmt]) -> Stmt:
+        """A suite with its own scope of names."""
+        self.scopes.append({})
+        self.depth += 1
+        result = self.body(statements)
+        self.depth -= 1
+        self.scopes.pop()
+        return result
+
+    def _pass(self, statement: ast.Pass) -> None:
+        pass
+
+    def _break(self, statement: ast.Break) -> None:
+        self.emit(Break(), statement)
+
+    def _continue(self, statement: ast.Continue) -> None:
+        self.emit(Continue(), statement)
+
+    def _return(self, statement: ast.Return) -> None:
+        value = None if statement.value is None else self.evaluate(statement.value)
+        self.emit(Return(None if value is None else self.scalar(value, statement)), statement)
+
+    def scalar(self, value: Any, node: ast.AST, dtype: str = "int32") -> Expr:
+        """A scalar expression from a value (a Python int is an int32 unless said otherwise)."""
+        if isinstance(value, Expr):
+            if is_scalar(value):
+                return value
+        elif isinstance(value, (bool, int, float)):
+            return const(value, dtype if isinstance(value, int) and not isinstance(value, bool) else None)
+        elif hasattr(value, "__index__") or hasattr(value, "__float__"):
+            return as_expr(value, dtype if hasattr(value, "__index__") else None)
+        raise TypeCheckError("expected a scalar", self.span(node), "a scalar expression or a number", describe(value))
+
+    def _assert(self, statement: ast.Assert) -> None:
+        condition = self.as_bool(self.evaluate(statement.test), statement.test)
+        message = "" if statement.msg is None else as_name(self.evaluate(statement.msg), "assert's message")
+        self.emit(AssertStmt(condition, message), statement)
+
+    def _if(self, statement: ast.If) -> None:
+        clauses: list[tuple[ast.If, Expr, Stmt]] = []  # an elif chain is a loop here: it may be long
+        current = statement
+        tail: Stmt | None = None
+        while True:
+            condition = self.evaluate(current.test)
+            if isinstance(condition, Expr):
+                clauses.append((current, self.as_bool(condition, current.test), self.scoped_body(current.body)))
+            elif condition:  # known while reading: only the chosen branch is read
+                tail = self._chosen(current.body, bool(clauses))
+                break
+            if not current.orelse:
+                break
+            if len(current.orelse) == 1 and isinstance(current.orelse[0], ast.If):
+                current = current.orelse[0]
+                continue
+            tail = self._chosen(current.orelse, bool(clauses))
+            break
+        for node, condition, then in reversed(clauses):
+            tail = IfThenElse(condition, then, tail, span=self.span(node))
+        if tail is not None:
+            self.emit(tail)
+
+    def _chosen(self, statements: list[ast.stmt], nested: bool) -> Stmt | None:
+        if nested:
+            return self.scoped_body(statements)
+        for statement in statements:  # a branch of Python's: its statements belong to the suite around
+            self.statement(statement)
+        return None
+
+    def _while(self, statement: ast.While) -> None:
+        if statement.orelse:
+            raise NotSupportedError("'else' of a loop is not supported", self.span(statement.orelse[0]))
+        condition = self.as_bool(self.evaluate(statement.test), statement.test)
+        self.emit(While(condition, self.scoped_body(statement.body)), statement)
+
+    def _for(self, statement: ast.For) -> None:
+        if statement.orelse:
+            raise NotSupportedError("'else' of a loop is not supported", self.span(statement.orelse[0]))
+        spec = self._loops(statement.iter)
+        targets = statement.target.elts if isinstance(statement.target, ast.Tuple) else [statement.target]
+        if len(targets) != len(spec.ranges):
+            raise self.error(
+                statement.target,
+                f"{len(spec.ranges)} loops, but {len(targets)} loop variables",
+                expected=f"{len(spec.ranges)} names",
+                actual=f"{len(targets)}",
+            )
+        self.scopes.append({})
+        loops: list[tuple[Var, Any]] = []
+        for target, extent in zip(targets, spec.ranges):
+            if not isinstance(target, ast.Name):
+                raise self.error(target, "a loop variable must be a name")
+            self._check_rebinding(target)
+            var = Var(target.id, prim_type(scalar_dtype(extent.extent)), span=self.span(target))
+            self.define(target.id, var)
+            self.ranges[id(var)] = (extent.min, extent.extent)
+            loops.append((var, extent))
+        self.depth += 1
+        body = self.body(statement.body)
+        self.depth -= 1
+        self.scopes.pop()
+        for var, extent in reversed(loops):
+            body = For(
+                var,
+                extent.min,
+                extent.extent,
+                spec.kind,
+                body,
+                spec.thread,
+                dict(spec.annotations),
+                extent.step,
+                span=self.span(statement.iter),
+            )
+        self.emit(body)
+
+    def _loops(self, node: ast.expr) -> LoopSpec:
+        if isinstance(node, ast.Call) and self._is_range(node.func):
+            args = [self.evaluate(arg) for arg in node.args]
+            call = FormCall(Form("range"), tuple(args), {k.arg or "": self.evaluate(k.value) for k in node.keywords})
+            spec: LoopSpec = self.bind(call, LOOPS["T.serial"], node)
+            return spec
+        value = self.evaluate(node)
+        if isinstance(value, FormCall) and value.form.name in LOOPS:
+            found: LoopSpec = self.bind(value, LOOPS[value.form.name], node)
+            return found
+        raise self.error(
+            node,
+            "a loop runs over T.grid, T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding or range",
+            actual=describe(value),
+            rule="for",
+        )
+
+    def _is_range(self, node: ast.expr) -> bool:
+        if not isinstance(node, ast.Name):
+            return False
+        value = self.lookup(node.id)
+        return value is builtins.range
+
+    def _with(self, statement: ast.With) -> None:
+        self._with_items(statement, 0)
+
+    def _with_items(self, statement: ast.With, position: int) -> None:
+        item = statement.items[position]
+        value = self.evaluate(item.context_expr)
+        if not isinstance(value, FormCall) or value.form.name not in SCOPES:
+            name = value.form.name if isinstance(value, FormCall) else describe(value)
+            hint = did_you_mean(name, SCOPES).removeprefix("; ") or None
+            raise self.error(item.context_expr, f"'with {name}' has no meaning in a loop function", hint=hint)
+
+        def inner() -> Stmt:
+            if position + 1 == len(statement.items):
+                return self.body(statement.body)
+            frame = Frame()
+            self.frames.append(frame)
+            self._with_items(statement, position + 1)
+            self.frames.pop()
+            return join(frame.statements)
+
+        bound = FormCall(value.form, (item, inner, *value.args), value.kwargs)
+        made: Stmt | None = self.bind(bound, SCOPES[value.form.name], item.context_expr)
+        if made is not None:
+            self.emit(made, item.context_expr)
+
+    def _expression(self, statement: ast.Expr) -> None:
+        value = self.evaluate(statement.value)
+        if isinstance(value, FormCall) and value.form.name in STATEMENTS:
+            made: Stmt | None = self.bind(value, STATEMENTS[value.form.name], statement.value)
+            if made is not None:
+                self.emit(made, statement)
+        elif isinstance(value, Declaration):
+            value.make("_", self.span(statement))
+        elif isinstance(value, Call):
+            self.emit(Evaluate(value), statement)
+        elif value is not None:
+            hint = "give it a name, store it in a buffer, or write T.evaluate(...)" if isinstance(value, Expr) else None
+            if isinstance(value, FormCall):
+                hint = f"{value.form.name} cannot stand alone"
+            raise self.error(statement.value, "the expression has no effect", hint=hint)
+
+    # ------------------------------------------------------------------------------------------------- assignments
+
+    def _assign(self, statement: ast.Assign) -> None:
+        value = self.evaluate(statement.value)
+        for target in statement.targets:
+            self.assign(target, value, statement.value)
+
+    def assign(self, target: ast.expr, value: Any, node: ast.expr) -> None:
+        """``target = value``: a store, a new name, or several."""
+        if isinstance(target, ast.Subscript):
+            self.store(target, value, node)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            items = list(value) if isinstance(value, (tuple, list)) else None
+            if items is None or len(items) != len(target.elts):
+                actual = describe(value) if items is None else f"{len(items)}"
+                raise self.error(
+                    target, "cannot unpack: wrong number of values", expected=f"{len(target.elts)}", actual=actual
+                )
+            for part, item in zip(target.elts, items):
+                self.assign(part, item, node)
+        elif isinstance(target, ast.Name):
+            self.name_value(target, value, node)
+        else:
+            raise self.error(target, "only names and buffer elements can be assigned")
+
+    def name_value(self, target: ast.Name, value: Any, node: ast.expr) -> None:
+        """``name = value``."""
+        span = self.span(target)
+        if isinstance(value, Declaration):
+            self.define(target.id, value.make(target.id, span))
+        elif isinstance(value, Fresh):
+            self.define(target.id, self._declare_symbol(target.id, value.dtype, target))
+        elif isinstance(value, Var) and isinstance(value.ty, PointerType) and value.span is None:
+            self.define(target.id, Var(target.id, value.ty, span=span))
+        elif isinstance(value, Expr) and is_scalar(value):
+            self.let(target, value)
+        elif isinstance(value, (bool, int, float)):
+            self.let(target, self.scalar(value, node))
+        elif isinstance(value, FormCall) and value.form.name in ASSIGNABLE:
+            self.let(target, self.bind(value, ASSIGNABLE[value.form.name], node))
+        elif isinstance(value, FormCall):
+            raise self.error(node, f"{value.form.name} is not a value")
+        elif isinstance(value, Expr) and not is_buffer(value):
+            raise self.error(node, f"{describe(value)} cannot be named here")
+        else:
+            self.define(target.id, value)
+
+    def let(self, target: ast.Name, value: Expr, dtype: str | None = None) -> None:
+        """Bind a name to a scalar for the statements that follow."""
+        self._check_rebinding(target)
+        var = Var(target.id, prim_type(dtype or scalar_dtype(value)), span=self.span(target))
+        self.define(target.id, var)
+        self.emit(Bind(value, var), target)
+
+    def _check_rebinding(self, target: ast.Name) -> None:
+        """In Python an inner assignment would change the outer name; here it would not: refuse what reads so."""
+        for scope in self.scopes[1:-1]:
+            old = scope.get(target.id)
+            if isinstance(old, Var) and is_scalar(old) and id(old) not in self.block_vars:
+                raise self.error(
+                    target,
+                    f"{target.id!r} is defined outside of this scope and cannot change",
+                    hint="use another name, or keep the value in a buffer (T.alloc_buffer)",
+                    rule="rebind",
+                )
+
+    def _declare_symbol(self, name: str, dtype: str, node: ast.AST) -> Var:
+        found = self.symbols.get(name)
+        if found is None:
+            made = Var(name, prim_type(dtype), span=self.span(node))
+            if self.depth == 0:
+                self.symbols[name] = made
+            return made
+        if scalar_dtype(found) != dtype:
+            raise TypeCheckError(
+                f"{name!r} is declared with two dtypes", self.span(node), scalar_dtype(found), dtype, rule="symbol"
+            )
+        return found
+
+    def _annotated(self, statement: ast.AnnAssign) -> None:
+        if statement.value is None or not isinstance(statement.target, ast.Name):
+            raise self.error(statement, "an annotated name needs a value: x: T.let = value")
+        annotation = self.evaluate(unquote(self, statement.annotation))
+        value = self.evaluate(statement.value)
+        if isinstance(annotation, FormCall) and annotation.form.name == "T.let" and annotation.args:
+            annotation = annotation.args[0]
+        if isinstance(value, FormCall) and value.form.name in ASSIGNABLE:
+            value = self.bind(value, ASSIGNABLE[value.form.name], statement.value)
+        if isinstance(annotation, Form) and annotation.name == "T.let":
+            self.let(statement.target, self.scalar(value, statement.value))
+        elif isinstance(annotation, DtypeForm):
+            number = isinstance(value, (bool, int, float))
+            given = annotation(value) if number else self.scalar(value, statement.value)
+            self.let(statement.target, cast(annotation.dtype, given))
+        else:
+            raise self.error(
+                statement.annotation,
+                "unexpected annotation",
+                expected="T.let, T.let[T.int32] or a scalar dtype",
+                actual=describe(annotation),
+            )
+
+    def _augmented(self, statement: ast.AugAssign) -> None:
+        if not isinstance(statement.target, ast.Subscript):
+            raise self.error(
+                statement, "a name cannot change", hint="only buffer elements can: A[i] += x", rule="rebind"
+            )
+        load = ast.Subscript(statement.target.value, statement.target.slice, ast.Load())
+        ast.copy_location(load, statement.target)
+        operation = ast.BinOp(load, statement.op, statement.value)
+        ast.copy_location(operation, statement)
+        self.store(statement.target, self.evaluate(operation), statement.value)
+
+    def store(self, target: ast.Subscript, value: Any, node: ast.expr) -> None:
+        """``buffer[indices] = value``; the value is converted to the buffer's dtype."""
+        buffer = self.evaluate(target.value)
+        if not isinstance(buffer, Var) or not is_buffer(buffer):
+            raise self.error(target.value, f"{describe(buffer)} is not a buffer: its elements cannot be assigned")
+        index = self.evaluate(target.slice)
+        items = index if isinstance(index, tuple) else (index,)
+        dtype = buffer_type(buffer).dtype
+        indices = tuple(store_index(self, i, target) for i in items)
+        lanes = 1
+        for i in indices:
+            lanes *= dtypes.lanes(scalar_dtype(i))
+        self.emit(BufferStore(buffer, self._converted(value, dtype, lanes, node), indices), target)
+
+    def _converted(self, value: Any, dtype: str, lanes: int, node: ast.expr) -> Expr:
+        if isinstance(value, float) and not dtypes.is_float(dtype):
+            raise TypeCheckError(f"cannot store {value!r}", self.span(node), dtype, "float", "write an integer")
+        if not isinstance(value, Expr):
+            whole = dtypes.vector(dtype, lanes * dtypes.lanes(dtype))
+            self.scalar(value, node)
+            return const(value if isinstance(value, (bool, int, float)) else value.__index__(), whole)
+        given = scalar_dtype(self.scalar(value, node))
+        have, want = dtypes.lanes(given), lanes * dtypes.lanes(dtype)
+        if have == 1 and want > 1:
+            return Broadcast(cast(dtypes.element(dtype), value), want)
+        if have != want:
+            raise TypeCheckError("the number of lanes differs", self.span(node), f"{want}", f"{have}")
+        return cast(dtypes.vector(dtype, want), value)
+
+    # --------------------------------------------------------------------------------------- expressions of this level
+
+    def attribute(self, value: Any, node: ast.Attribute) -> Any:
+        if isinstance(value, Var) and is_buffer(value) and node.attr == "data":
+            data = buffer_type(value).data
+            return value if data is None else data
+        return super().attribute(value, node)
+
+    def subscript(self, value: Any, index: Any, node: ast.Subscript) -> Any:
+        if isinstance(value, Var) and is_buffer(value):
+            try:
+                return region_index(self, value, index, node)
+            except Exception as error:
+                raise self.convert(error, node) from None
+        return super().subscript(value, index, node)
+
+    def missing_name(self, node: ast.Name) -> Any:
+        if node.id in self.symbols:
+            raise self.error(
+                node,
+                f"undefined variable {node.id!r}",
+                hint=f"the signature's symbol is named by {node.id} = T.{scalar_dtype(self.symbols[node.id])}()",
+                rule="undefined",
+            )
+        return super().missing_name(node)
+
+
+_STATEMENTS: dict[type[ast.stmt], Callable[[LoopParser, Any], None]] = {
+    ast.Pass: LoopParser._pass,
+    ast.Break: LoopParser._break,
+    ast.Continue: LoopParser._continue,
+    ast.Return: LoopParser._return,
+    ast.Assert: LoopParser._assert,
+    ast.If: LoopParser._if,
+    ast.While: LoopParser._while,
+    ast.For: LoopParser._for,
+    ast.With: LoopParser._with,
+    ast.Expr: LoopParser._expression,
+    ast.Assign: LoopParser._assign,
+    ast.AnnAssign: LoopParser._annotated,
+    ast.AugAssign: LoopParser._augmented,
+}
+
+
+def join(statements: list[Stmt]) -> Stmt:
+    """Several statements as one, without flattening: text that spells out a nested sequence keeps it."""
+    return statements[0] if len(statements) == 1 else SeqStmt(tuple(statements))
+
+
+def is_docstring(statement: ast.stmt) -> bool:
+    """Whether a statement is a string that stands alone."""
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def plain_parameters(parser: LoopForms, node: ast.FunctionDef) -> list[ast.arg]:
+    """The parameters of a ``def``; defaults, ``*args``, ``**kwargs`` and keyword-only ones are refused."""
+    args = node.args
+    for extra, what in (
+        (args.vararg, "*args"),
+        (args.kwarg, "**kwargs"),
+        (args.kwonlyargs[0] if args.kwonlyargs else None, "keyword-only parameters"),
+        (next((d for d in args.defaults), None), "default values"),
+    ):
+        if extra is not None:
+            raise NotSupportedError(f"{what} are not supported in a program's function", parser.span(extra))
+    seen: set[str] = set()
+    parameters = [*args.posonlyargs, *args.args]
+    for arg in parameters:
+        if arg.arg in seen:
+            raise parser.error(arg, f"duplicate parameter {arg.arg!r}")
+        seen.add(arg.arg)
+    return parameters
+
+
+def unquote(parser: Any, annotation: ast.expr) -> ast.expr:
+    """The expression of an annotation that is written as a string."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            tree = ast.parse(annotation.value.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise parser.error(annotation, f"{annotation.value!r} is not a type", rule="syntax") from None
+        for inner in ast.walk(tree):
+            if isinstance(inner, ast.expr):
+                ast.copy_location(inner, annotation)
+        return tree
+    return annotation
+

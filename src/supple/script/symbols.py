@@ -1,0 +1,105 @@
+"""Symbols of a function's signature: ``"n"`` and ``"n + 1"`` in shapes, ``n = T.int64()`` in bodies."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from supple.base import dtypes
+from supple.base.errors import DiagnosticError
+from supple.base.source import Span
+from supple.ir.expr import Var, const, is_scalar, scalar_dtype
+from supple.ir.node import Expr
+from supple.ir.types import PrimType, prim_type
+from supple.script.evaluate import Environment, Evaluator
+from supple.script.forms import Fresh, MetaVar
+from supple.script.source import Source
+
+
+def declared_symbols(body: list[ast.stmt]) -> dict[str, str]:
+    """The dtypes of symbols that a body declares at its top: ``n = T.int32()``, ``M, N = T.int64(), T.int64()``."""
+    found: dict[str, str] = {}
+    for statement in body:
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            continue
+        target, value = statement.targets[0], statement.value
+        if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
+            pairs = list(zip(target.elts, value.elts))
+        else:
+            pairs = [(target, value)]
+        for name, call in pairs:
+            if isinstance(name, ast.Name) and isinstance(call, ast.Call) and not call.args and not call.keywords:
+                dtype = getattr(call.func, "attr", None)
+                if isinstance(dtype, str) and dtype in dtypes.DTYPES and dtypes.is_int(dtype):
+                    found.setdefault(name.id, dtype)
+    return found
+
+
+class SymbolEvaluator(Evaluator):
+    """An evaluator with the symbols of one function. ``literal_dtype`` is the dtype of a bare integer in a shape."""
+
+    literal_dtype = "int64"
+
+    def __init__(self, source: Source, env: Environment) -> None:
+        super().__init__(source, env)
+        self.symbols: dict[str, Var] = {}
+        self.declared: dict[str, str] = {}
+        self.may_define = False
+        self.at: ast.AST | None = None
+
+    def symbol(self, name: str, place: Span | None = None) -> Var:
+        """The function's symbol of that name, made at its first use in the signature."""
+        found = self.symbols.get(name)
+        if found is None:
+            if not self.may_define:
+                raise DiagnosticError(
+                    f"undefined symbol {name!r}",
+                    place,
+                    hint=f"a symbol is defined by a parameter's shape, or by {name} = T.int64()",
+                    rule="undefined",
+                )
+            found = Var(name, prim_type(self.declared.get(name, "int64")), span=place)
+            self.symbols[name] = found
+        return found
+
+    def symbol_text(self, text: str, place: ast.AST | None) -> Expr:
+        """``"n"`` or ``"n + 1"`` as an expression over the function's symbols."""
+        where = self.span(place) if place is not None else None
+        try:
+            tree = ast.parse(text.strip(), mode="eval")
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise DiagnosticError(
+                f"{text!r} is not an expression over symbols", where, hint='write "n" or "n + 1"', rule="syntax"
+            ) from None
+        visible: dict[str, Any] = {}
+        for node in ast.walk(tree):
+            if place is not None and isinstance(node, ast.expr):
+                ast.copy_location(node, place)
+            if isinstance(node, ast.Name) and node.id not in visible and not self._is_module(node.id):
+                visible[node.id] = self.symbol(node.id, where)
+        self.scopes.append(visible)
+        try:
+            return self.dimension(self.evaluate(tree.body))
+        finally:
+            self.scopes.pop()
+
+    def _is_module(self, name: str) -> bool:
+        return name in ("T", "R") and self.is_defined(name)
+
+    def dimension(self, value: Any) -> Expr:
+        """One dimension of a shape: an int, an integer scalar, or text over symbols."""
+        if isinstance(value, str):
+            return self.symbol_text(value, self.at)
+        if isinstance(value, MetaVar):
+            value = value.value
+        if isinstance(value, Fresh):
+            raise TypeError("give the new symbol a name first: n = T.int64()")
+        if isinstance(value, Expr):
+            if not is_scalar(value) or not isinstance(value.ty, PrimType):  # type: ignore[attr-defined]
+                raise TypeError(f"a dimension must be an integer, got {type(value).__name__}")
+            if not dtypes.is_int(scalar_dtype(value)):
+                raise TypeError(f"a dimension must be an integer, got {scalar_dtype(value)}")
+            return value
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise TypeError(f"a dimension must be an integer, a symbol or text such as 'n', got {value!r}")
+        return const(value.__index__(), self.literal_dtype)
