@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -125,3 +126,17 @@ def from_numpy(dtype: object) -> str:
     if name is None:
         raise TypeError(f"numpy dtype {np.dtype(dtype)!r} is not supported")  # type: ignore[call-overload]
     return name
+
+
+def convert(value: object, name: str) -> np.ndarray[Any, Any]:
+    """``value`` in another dtype, with Supple's meaning of a cast: integers wrap, float to integer saturates and NaN
+    becomes 0, anything but 0 is true."""
+    values, target = np.asarray(value), to_numpy(name)
+    with np.errstate(all="ignore"):
+        if values.dtype.kind != "f" or target.kind not in "iu":
+            return values.astype(target)
+        info: Any = np.iinfo(target)
+        whole = np.trunc(np.where(np.isnan(values), np.zeros((), values.dtype), values).astype("float64"))
+        low, high = whole <= float(info.min), whole >= float(info.max)
+        inside = np.where(low | high, 0.0, whole).astype(target)
+        return np.where(low, target.type(info.min), np.where(high, target.type(info.max), inside))

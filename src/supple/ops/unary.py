@@ -20,7 +20,7 @@ from supple.ops.declare import DType, Sample, fail, operator, sample
 
 def _samples() -> list[Sample]:
     special = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 88.0, -104.0, 1e-40], "float32")
-    return [sample((3, 5)), sample(()), sample((0, 2)), sample(special), sample((7,), dtype="float64")]
+    return [sample((3, 5)), sample(()), sample((0, 2)), sample(special), sample(np.linspace(-3, 3, 7))]
 
 
 def map_elements(name: str, formula: Callable[[Expr], Expr]) -> Callable[..., Any]:
@@ -111,19 +111,6 @@ relu = _numeric(
 )
 
 
-def _astype_ref(x: Any, dtype: str) -> Any:
-    """numpy's conversion, but float to integer saturates and NaN becomes 0."""
-    values, target = np.asarray(x), dtypes.to_numpy(dtype)
-    if values.dtype.kind != "f" or target.kind not in "iu":
-        with np.errstate(all="ignore"):
-            return values.astype(target)
-    info: Any = np.iinfo(target)
-    whole = np.trunc(np.nan_to_num(values.astype("float64"), nan=0.0, posinf=np.inf, neginf=-np.inf))
-    low, high = whole <= float(info.min), whole >= float(info.max)
-    inside = np.where(low | high, 0.0, whole).astype(target)
-    return np.where(low, target.type(info.min), np.where(high, target.type(info.max), inside))
-
-
 def _astype_lower(x: te.TensorValue, dtype: str) -> te.TensorValue:
     return te.compute(x.shape, lambda *i: cast(dtype, x[i]), "T_cast")
 
@@ -131,7 +118,7 @@ def _astype_lower(x: te.TensorValue, dtype: str) -> te.TensorValue:
 @operator(
     fusion=Fusion.ELEMENTWISE,
     lower=_astype_lower,
-    ref=_astype_ref,
+    ref=lambda x, dtype: dtypes.convert(x, dtype),
     samples=lambda: [
         sample((3, 4), dtype="float64"),
         sample(np.array([-1.5, 2.7, 3e9, -3e9, np.nan, np.inf], "float32"), dtype="int32"),

@@ -1,0 +1,146 @@
+"""Every operator and sample: inferred type = reference type, lowered value = reference value, by the interpreter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import supple.ops  # noqa: F401 - declares the operators
+from supple.base import dtypes
+from supple.build.block_builder import BlockBuilder
+from supple.build.infer import infer
+from supple.build.te import TensorValue, as_placeholders, create_prim_func
+from supple.interp.loops import run_prim_func, symbol_values
+from supple.ir.expr import IntImm, Var, as_expr
+from supple.ir.graph import ShapeExpr
+from supple.ir.op import OPS, Op
+from supple.ir.types import TensorType, TupleType, prim_type
+from supple.ops.declare import Sample, ShapeOf, random_array
+from supple.sym.relate import tensor_dims
+from supple.sym.simplify import evaluate
+
+CASES = [(op, sample) for _, op in OPS.items() if op.samples is not None for sample in op.samples()]
+
+
+def ids(case: Any) -> str:
+    return case.short_name if isinstance(case, Op) else repr(case.args)[:40] if isinstance(case, Sample) else ""
+
+
+def arrays_of(sample: Sample) -> list[Any]:
+    """Concrete arguments: arrays, lists of arrays, shapes."""
+
+    def make(value: Any, seed: int) -> Any:
+        if isinstance(value, list):
+            return [make(v, seed * 10 + i) for i, v in enumerate(value)]
+        if isinstance(value, tuple):
+            return random_array(value, "float32", seed)
+        return value
+
+    return [make(value, seed) for seed, value in enumerate(sample.args)]
+
+
+def variables(arrays: list[Any], symbols: dict[int, Var] | None) -> list[Any]:
+    """Graph variables of the arrays' types; with ``symbols``, equal extents above 1 become one symbol."""
+
+    def dim(extent: int) -> Any:
+        if symbols is None or extent < 2:
+            return as_expr(extent)
+        return symbols.setdefault(extent, Var(f"s{extent}", prim_type("int64")))
+
+    def make(value: Any) -> Any:
+        if isinstance(value, list):
+            return [make(v) for v in value]
+        if isinstance(value, ShapeOf):
+            return list(value.values)
+        shape = ShapeExpr(tuple(dim(e) for e in value.shape))
+        return Var("x", TensorType(shape, dtypes.from_numpy(value.dtype)))
+
+    return [make(a) for a in arrays]
+
+
+def reference(op: Op, sample: Sample, arrays: list[Any], attrs: dict[str, Any]) -> Any:
+    plain = [list(a.values) if isinstance(a, ShapeOf) else a for a in arrays]
+    assert op.ref is not None
+    return np.asarray(op.ref(*plain, **attrs))
+
+
+def flat(arrays: list[Any]) -> list[Any]:
+    return [b for a in arrays if not isinstance(a, ShapeOf) for b in (flat(a) if isinstance(a, list) else [a])]
+
+
+def lower_and_run(op: Op, args: list[Any], attrs: dict[str, Any], arrays: list[Any], vectorized: bool) -> list[Any]:
+    assert op.lower is not None
+    tensors, inputs = as_placeholders(args)
+    result = op.lower(*tensors, **attrs)
+    outputs = [result] if isinstance(result, TensorValue) else list(result)
+    func, extra = create_prim_func([t for t, _ in inputs], outputs)
+    assert not extra, "the samples' symbols all stand alone in a shape"
+    values = flat(arrays)
+    probe = type(func)(func.params[: len(values)], func.body)
+    symbols = symbol_values(probe, values)
+    results = [
+        np.empty(tuple(evaluate(d, symbols) for d in out.shape), dtypes.to_numpy(out.dtype))
+        for out in func.params[len(values) :]
+    ]
+    run_prim_func(func, [*values, *results], vectorized=vectorized)
+    return results
+
+
+def tolerance(dtype: np.dtype[Any], actual: Any, expected: Any) -> None:
+    if dtype.kind == "f":
+        rtol = {2: 2e-3, 4: 2e-6, 8: 1e-14}[dtype.itemsize] * 20
+        np.testing.assert_allclose(actual, expected, rtol=rtol, atol=rtol, equal_nan=True)
+    else:
+        np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("symbolic", [False, True], ids=["static", "symbolic"])
+@pytest.mark.parametrize(("op", "sample"), CASES, ids=ids)
+def test_type_and_lowering_agree_with_the_reference(op: Op, sample: Sample, symbolic: bool) -> None:
+    arrays = arrays_of(sample)
+    symbols: dict[int, Var] | None = {} if symbolic and not any(isinstance(a, ShapeOf) for a in arrays) else None
+    args = variables(arrays, symbols)
+    call = op(*args, **sample.attrs)
+    expected = reference(op, sample, arrays, call.attrs)
+    ty = infer(call)
+    assert isinstance(ty, TensorType)
+    assert ty.dtype == dtypes.from_numpy(expected.dtype)
+    dims = tensor_dims(ty)
+    assert dims is not None
+    values = {v: extent for extent, v in (symbols or {}).items()}
+    assert tuple(evaluate(d, values) for d in dims) == expected.shape
+    lowered_args = [
+        [IntImm(v, "int64") for v in a.values] if isinstance(a, ShapeOf) else b
+        for a, b in zip(arrays, args, strict=True)
+    ]
+    for vectorized in (True, False):
+        (actual,) = lower_and_run(op, lowered_args, call.attrs, arrays, vectorized)
+        assert actual.shape == expected.shape
+        tolerance(expected.dtype, actual, expected)
+
+
+def test_every_operator_with_a_lowering_has_a_reference_and_samples() -> None:
+    missing = [name for name, op in OPS.items() if op.lower is not None and (op.ref is None or op.samples is None)]
+    assert not missing
+    undocumented = [name for name, op in OPS.items() if not op.doc]
+    assert not undocumented
+
+
+def test_builder_deduces_and_normalises() -> None:
+    n = Var("n", prim_type("int64"))
+    x = Var("x", TensorType(ShapeExpr((n, as_expr(784))), "float32"))
+    w = Var("w", TensorType(ShapeExpr((as_expr(784), as_expr(128))), "float32"))
+    b = Var("b", TensorType(ShapeExpr((as_expr(128),)), "float32"))
+    bb = BlockBuilder()
+    with bb.function("main", [x, w, b]):
+        with bb.dataflow():
+            lv = bb.emit(Op.get("relax.matmul")(x, w) + b)
+            gv = bb.emit_output(Op.get("relax.nn.relu")(lv))
+        bb.emit_func_output(gv)
+    func = bb.finalize()["main"]
+    dims = tensor_dims(func.ret_ty)  # type: ignore[union-attr, arg-type]
+    assert dims is not None and dims[0] is n
+    assert [binding.var.name for block in func.body.blocks for binding in block.bindings] == ["lv", "lv1", "gv"]  # type: ignore[union-attr]
+    assert TupleType is not None
