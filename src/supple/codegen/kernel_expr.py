@@ -49,7 +49,7 @@ def integer_as(b: Builder, value: Value, dtype: str) -> Value:
 
 
 def _lane_variable(state: State, node: Var) -> Task:
-    value = yield memory.poly_value(state, state.context.poly(node))
+    value = yield memory.poly_value(state, state.poly(node))
     return integer_as(state.builder, value, node.dtype)
 
 
@@ -186,7 +186,8 @@ def choose(state: State, node: Call) -> Task:
         if branch:
             b.sibling()
         b.label(labels[branch])
-        state.context.assume(condition, branch == 0)
+        if not state.proved:
+            state.context.assume(condition, branch == 0)
         made = yield value
         state.context.reset(mark)
         values.append(b.splat(made, dtypes.lanes(node.dtype)))
@@ -261,7 +262,7 @@ def let(state: State, node: E.Let) -> Task:
     value = yield node.value
     state.bind(node.var, value)
     if dtypes.is_int(node.var.dtype):
-        state.context.unknown(node.var)
+        state.unknown(node.var)
     body = yield node.body
     return body
 

@@ -73,10 +73,10 @@ def _ramp(state: State, atom: P.Atom) -> tuple[Poly, int, int] | None:
         bound = state.variables.get(id(atom.var))
         return (bound.base, 1, bound.count) if isinstance(bound, Lanes) else None
     if isinstance(atom.opaque, E.Ramp):
-        stride = state.context.poly(atom.opaque.stride).constant
-        return None if stride is None else (state.context.poly(atom.opaque.base), stride, atom.opaque.lanes)
+        stride = state.poly(atom.opaque.stride).constant
+        return None if stride is None else (state.poly(atom.opaque.base), stride, atom.opaque.lanes)
     if isinstance(atom.opaque, E.Broadcast):
-        return state.context.poly(atom.opaque.value), 0, atom.opaque.lanes
+        return state.poly(atom.opaque.value), 0, atom.opaque.lanes
     return None
 
 
@@ -179,10 +179,10 @@ def address(state: State, storage: Storage, linear: Linear) -> Value:
 def flat_index(state: State, buffer: Var, indices: tuple[Expr, ...], span: Span | None) -> Task:
     """The checked position of an element, in elements, as a `Linear`."""
     storage = state.buffer(buffer)
-    polys = [state.context.poly(index) for index in indices]
+    polys = [state.poly(index) for index in indices]
     if not state.proved:
         for axis, (index, extent) in enumerate(zip(polys, buffer_type(buffer).shape, strict=True)):
-            yield _check(state, buffer, axis, index, state.context.poly(extent), span)
+            yield _check(state, buffer, axis, index, state.poly(extent), span)
     total = storage.offset
     for index, stride in zip(polys, storage.strides, strict=True):
         total = total + index * stride

@@ -12,7 +12,7 @@ from supple.base.source import Span
 from supple.base.target import Target
 from supple.codegen.kernel_builder import Builder, Value
 from supple.ir.expr import Var
-from supple.ir.node import Node
+from supple.ir.node import Expr, Node
 from supple.runtime.abi import ErrorSite
 from supple.sym.poly import ZERO, Poly
 
@@ -53,6 +53,9 @@ class State:
         self.sites = sites
         self.builder = Builder()
         self.context = Context(scalars)
+        self._plain = Context(scalars)  # for proved code: knows no ranges, so that its results can be remembered
+        self._polys: dict[int, Poly] = {}
+        self.facts: dict[tuple[str, int], bool] = {}  # what was found out about statements, by identity
         self.variables: dict[int, Binding] = {}
         self.storage: dict[int, Storage] = {}
         self.proved = False  # inside code whose accesses were proved in bounds already
@@ -65,6 +68,21 @@ class State:
         """What a variable stands for from here on."""
         self.keep.append(var)
         self.variables[id(var)] = value
+
+    def poly(self, e: Expr) -> Poly:
+        """The canonical form of an index."""
+        if not self.proved:
+            return self.context.poly(e)
+        known = self._polys.get(id(e))
+        if known is None:
+            known = self._polys[id(e)] = self._plain.poly(e)
+            self.keep.append(e)
+        return known
+
+    def unknown(self, var: Var) -> None:
+        """Nothing is known of an integer variable's range."""
+        self.context.unknown(var)
+        self._plain.unknown(var)
 
     def lookup(self, var: Var) -> Binding:
         """What a variable stands for; raises `NotSupportedError` for one that nothing defines here."""

@@ -67,7 +67,7 @@ def bind(state: State, node: Bind) -> Task:
     value = yield node.value
     state.bind(node.var, value)
     if isinstance(node.var.ty, PrimType) and dtypes.row(node.var.dtype).kind in ("int", "uint"):
-        state.context.unknown(node.var)
+        state.unknown(node.var)
 
 
 def store(state: State, node: BufferStore) -> Task:
@@ -86,7 +86,7 @@ def allocate(state: State, node: AllocBuffer) -> Task:
             f"{state.name}: allocating {node.buffer.name} with strides, an offset or vector elements is not supported",
             node.span,
         )
-    shape = [state.context.poly(extent) for extent in ty.shape]
+    shape = [state.poly(extent) for extent in ty.shape]
     strides = memory.compact_strides(shape)
     size = P.constant(dtypes.nbytes(ty.dtype))
     for extent in shape:
@@ -138,9 +138,9 @@ def declare(state: State, node: DeclBuffer) -> None:
             f"{state.name}: view {node.buffer.name} must name the buffer it is a view of", node.span
         )
     source = state.storage[id(data)]
-    shape = [state.context.poly(extent) for extent in ty.shape]
-    strides = tuple(state.context.poly(s) for s in ty.strides) if ty.strides else memory.compact_strides(shape)
-    offset = P.ZERO if ty.elem_offset is None else state.context.poly(ty.elem_offset)
+    shape = [state.poly(extent) for extent in ty.shape]
+    strides = tuple(state.poly(s) for s in ty.strides) if ty.strides else memory.compact_strides(shape)
+    offset = P.ZERO if ty.elem_offset is None else state.poly(ty.elem_offset)
     if source.offset != P.ZERO:
         if source.dtype != ty.dtype:
             raise NotSupportedError(f"{state.name}: view {node.buffer.name} of another dtype at an offset", node.span)
@@ -166,14 +166,16 @@ def conditional(state: State, node: IfThenElse) -> Task:
     b.enter()
     b.branch_if(condition, then, otherwise)
     b.label(then)
-    state.context.assume(node.condition)
+    if not state.proved:
+        state.context.assume(node.condition)
     yield node.then_case
     state.context.reset(mark)
     b.branch(join)
     if node.else_case is not None:
         b.sibling()
         b.label(otherwise)
-        state.context.assume(node.condition, False)
+        if not state.proved:
+            state.context.assume(node.condition, False)
         yield node.else_case
         state.context.reset(mark)
         b.branch(join)
@@ -188,38 +190,53 @@ def loop(state: State, node: For) -> Task:
             f"{state.name}: loop {node.loop_var.name} is bound to {node.thread_binding}, which only exists on GPUs",
             node.span,
         )
-    start, extent = state.context.poly(node.min), state.context.poly(node.extent)
+    start, extent = state.poly(node.min), state.poly(node.extent)
     count = extent.constant
-    plain = node.step is None and count is not None and not _leaves(node.body)
+    plain = node.step is None and count is not None and not _known(state, "leaves", node, _leaves)
     if node.kind is ForKind.UNROLLED and plain and count is not None and count <= UNROLL_LIMIT:
         first = yield memory.decompose(state, start)
         if not first.terms and first.lanes == 1:
             for position in range(count):
                 state.bind(node.loop_var, first.const + position)
                 mark = state.context.mark()
-                state.context.bind(node.loop_var, E.const(first.const + position, node.loop_var.dtype))
+                if not state.proved:
+                    state.context.bind(node.loop_var, E.const(first.const + position, node.loop_var.dtype))
                 yield node.body
                 state.context.reset(mark)
             return
     if node.kind is ForKind.VECTORIZED and plain and count is not None and 1 < count <= 1024:
-        if can_vectorize(node.loop_var, node.body):
+        if _known(state, "vector", node, lambda body: can_vectorize(node.loop_var, body)):
             state.bind(node.loop_var, Lanes(count, start))
             mark = state.context.mark()
-            state.context.enter_loop(node.loop_var, node.min, node.extent)
+            _enter(state, node)
             yield node.body
             state.context.reset(mark)
             return
     yield _counted(state, node)
 
 
+def _enter(state: State, node: For) -> None:
+    if not state.proved:
+        state.context.enter_loop(node.loop_var, node.min, node.extent)
+
+
+def _known(state: State, question: str, node: For, answer: Callable[[Stmt], bool]) -> bool:
+    """What was found out about a loop's body, once for all its copies."""
+    key = (question, id(node))
+    if key not in state.facts:
+        state.facts[key] = answer(node.body)
+        state.keep.append(node)
+    return state.facts[key]
+
+
 def _counted(state: State, node: For) -> Task:
     """The body is entered only when there is an iteration; the test is at its end."""
     b = state.builder
-    first = yield memory.poly_value(state, state.context.poly(node.min))
-    end = yield memory.poly_value(state, state.context.poly(node.min) + state.context.poly(node.extent))
+    first = yield memory.poly_value(state, state.poly(node.min))
+    end = yield memory.poly_value(state, state.poly(node.min) + state.poly(node.extent))
     step = b.const(1, "int64")
     if node.step is not None:
-        step = yield memory.poly_value(state, state.context.poly(node.step))
+        step = yield memory.poly_value(state, state.poly(node.step))
         positive = b.compare("icmp sgt", step, b.const(0, "int64"))
         message = f"{state.name}: loop {node.loop_var.name} has step {{0}}, which is not positive"
         state.fail_unless(positive, "assert", message, node.span, step)
@@ -233,7 +250,7 @@ def _counted(state: State, node: For) -> Task:
     b.emit(f"{counter} = phi i64 [ {first.ref}, %{before} ], [ {following}, %{latch} ]")
     state.bind(node.loop_var, Value(counter, "int64", b.depth))
     mark = state.context.mark()
-    state.context.enter_loop(node.loop_var, node.min, node.extent)
+    _enter(state, node)
     state.loops.append((latch, done))
     yield node.body
     state.loops.pop()

@@ -13,7 +13,7 @@ What ``C[i, j] += A[i, k] * B[k, j]`` becomes (6 x 16 tiles; the numbers follow 
                         acc[r, 0:16] = fma(A[6*io+r, k], Bp[jo, k, 0:16], acc[r, 0:16])   # r unrolled
                     C[6*io+r, jo*16 : jo*16+16] = epilogue(acc[r, 0:16])
     else:
-        the same with tiles of 3 (or 1) rows and B read in place
+        the same with tiles of 3 rows (or 1 row) and B read in place
 
 Every element is one chain of fused multiply-adds over k in order, in every variant: its bits depend neither on the
 number of rows nor on the variant. The rest of the rows is one more tile that ends at the last row (rows it shares with
@@ -37,7 +37,7 @@ from supple.ir.loop import AllocBuffer, Buffer, BufferStore, ForKind
 from supple.ir.node import Expr, Stmt
 from supple.schedule import loops as L
 
-PACK_ROWS = 24
+PACK_ROWS = 6
 """From this many rows on, packing the right operand costs less than it saves."""
 
 
@@ -61,7 +61,7 @@ def tiles(target: Target, dtype: str) -> tuple[Tile, Tile, Tile, Tile]:
     """
     lanes = target.lanes(dtypes.row(dtype).bits)
     many = Tile(6, 4, lanes) if target.vector_registers >= 32 else Tile(6, 2, lanes)
-    some = Tile(3, 2 * many.vectors, lanes) if target.vector_registers >= 32 else Tile(3, 4, lanes)
+    some = Tile(3, 2 * many.vectors, lanes) if target.vector_registers >= 32 else Tile(3, 3, lanes)
     return many, some, Tile(1, 8, lanes), Tile(1, 1, lanes)
 
 
