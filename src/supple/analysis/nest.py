@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from supple.analysis.reduction import fuse_multiply_add
+from supple.analysis.bounds import Context
+from supple.analysis.reduction import fuse_multiply_add, is_same_place
 from supple.ir import expr as E
-from supple.ir.expr import IntImm, Var
-from supple.ir.loop import BufferStore, For, ForKind, IterType, SBlock, SBlockRealize
-from supple.ir.node import Expr, Node, Stmt
+from supple.ir.expr import BufferLoad, IntImm, Var
+from supple.ir.loop import BufferStore, For, ForKind, IterType, SBlock, SBlockRealize, buffer_type
+from supple.ir.node import Expr, Node, Stmt, children
 from supple.ir.walk import pre_order, substitute
 
 
@@ -62,6 +63,8 @@ def read_nest(statement: Stmt) -> Nest | None:
             return None
         loops.append(current)
         current = current.body
+    if loops and isinstance(current, BufferStore):
+        return _without_block(loops, current, statement)
     if not loops or not isinstance(current, SBlockRealize):
         return None
     block = current.block
@@ -103,6 +106,83 @@ def read_nest(statement: Stmt) -> Nest | None:
         block,
         statement,
     )
+
+
+def _without_block(loops: list[For], store: BufferStore, statement: Stmt) -> Nest | None:
+    """A nest of plain loops around one store is data parallel when the store's indices are all of its variables."""
+    axes = tuple(Axis(loop.loop_var, E.cast("int64", loop.extent), False) for loop in loops)
+    nest = Nest(axes, store, None, None, statement)
+    inner_vars = {id(loop.loop_var) for loop in loops}
+    if any(id(n) in inner_vars for loop in loops for n in pre_order(loop.extent)):
+        return None
+    found = [nest.axis(index) for index in store.indices]
+    if any(a is None for a in found) or len({id(a) for a in found}) != len(axes) or len(found) != len(axes):
+        return None
+    return nest
+
+
+def is_independent(nest: Nest) -> bool:
+    """Whether iterations that differ in a spatial loop touch different elements of the stored buffer.
+
+    The store's indices must be the spatial variables, one each; the stored buffer is read only where it is stored.
+    """
+    spatial = [a for a in nest.axes if not a.reduce]
+    found = [nest.axis(index) for index in nest.store.indices]
+    constant = [i for i, a in zip(nest.store.indices, found, strict=True) if a is None]
+    if any(nest.depends(i) or any(isinstance(n, BufferLoad) for n in pre_order(i)) for i in constant):
+        return False
+    named = [a for a in found if a is not None]
+    if any(a.reduce for a in named) or len(named) != len(spatial) or len({id(a) for a in named}) != len(named):
+        return False
+    return all(load.buffer is not nest.store.buffer or is_same_place(nest.store, load) for load in loads(nest))
+
+
+def loads(nest: Nest) -> list[BufferLoad]:
+    """All loads of a nest, those in indices too."""
+    return [n for n in pre_order(nest.store) if isinstance(n, BufferLoad)]
+
+
+def is_in_bounds(nest: Nest, scalars: tuple[Var, ...]) -> bool:
+    """Whether every access of a nest is proved to be inside its buffer. ``scalars`` are the scalar parameters."""
+    context = Context(scalars)
+    for axis in nest.axes:
+        context.enter_loop(axis.var, IntImm(0, "int64"), axis.extent)
+    stores = [nest.store] if nest.init is None else [nest.store, nest.init]
+    pending: list[tuple[Node, tuple[tuple[Expr, bool], ...]]] = []
+    for store in stores:
+        if not _inside(context, store.buffer, store.indices):
+            return False
+        pending.extend((e, ()) for e in (store.value, *store.indices))
+    seen: set[int] = set()
+    while pending:
+        node, guards = pending.pop()
+        if not guards and id(node) in seen:
+            continue
+        if not guards:
+            seen.add(id(node))
+        if isinstance(node, (E.Let, E.Ramp, E.Broadcast)):
+            return False
+        if isinstance(node, BufferLoad):
+            mark = context.mark()
+            for condition, holds in guards:
+                context.assume(condition, holds)
+            fine = _inside(context, node.buffer, node.indices)
+            context.reset(mark)
+            if not fine:
+                return False
+        if isinstance(node, E.Call) and getattr(node.op, "name", "") == "tirx.if_then_else":
+            condition, then, otherwise = node.args
+            pending.append((condition, guards))
+            pending.append((then, (*guards, (condition, True))))
+            pending.append((otherwise, (*guards, (condition, False))))
+        else:
+            pending.extend((child, guards) for child in children(node) if isinstance(child, Expr))
+    return True
+
+
+def _inside(context: Context, buffer: Var, indices: tuple[Expr, ...]) -> bool:
+    shape = buffer_type(buffer).shape
+    return all(context.in_bounds(index, extent) for index, extent in zip(indices, shape, strict=True))
 
 
 def _is_zero(e: Expr) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from supple.analysis.vectorize import can_vectorize, leaves_early
 from supple.base import dtypes
 from supple.base.errors import NotSupportedError
 from supple.codegen import kernel_memory as memory
@@ -35,7 +36,6 @@ from supple.ir.loop import (
 from supple.ir.node import Node, Stmt
 from supple.ir.op import Op
 from supple.ir.types import PrimType
-from supple.ir.walk import pre_order
 from supple.schedule.loops import PROVED
 from supple.sym import poly as P
 from supple.sym.simplify import NON_NEGATIVE
@@ -192,7 +192,7 @@ def loop(state: State, node: For) -> Task:
         )
     start, extent = state.poly(node.min), state.poly(node.extent)
     count = extent.constant
-    plain = node.step is None and count is not None and not _known(state, "leaves", node, _leaves)
+    plain = node.step is None and count is not None and not _known(state, "leaves", node, leaves_early)
     if node.kind is ForKind.UNROLLED and plain and count is not None and count <= UNROLL_LIMIT:
         first = yield memory.decompose(state, start)
         if not first.terms and first.lanes == 1:
@@ -280,44 +280,6 @@ def while_loop(state: State, node: While) -> Task:
     b.branch(head)
     b.leave()
     b.label(done)
-
-
-def _leaves(body: Stmt) -> bool:
-    """Whether a loop body may leave early (in a nested loop too, which is seldom worth telling apart)."""
-    return any(isinstance(n, (Break, Continue, Return)) for n in pre_order(body))
-
-
-def can_vectorize(var: Var, body: Stmt) -> bool:
-    """Whether a body can run for all values of ``var`` at once: no control flow depends on it, every store does."""
-    tainted = {id(var)}
-
-    def depends(node: Node) -> bool:
-        return any(id(n) in tainted for n in pre_order(node))
-
-    for node in pre_order(body):
-        if isinstance(node, (AllocBuffer, DeclBuffer, While, AssertStmt, Break, Continue, Return)):
-            return False
-        if isinstance(node, Bind) and depends(node.value):
-            tainted.add(id(node.var))
-        if isinstance(node, IfThenElse) and _mentions_memory(node.condition):
-            return False
-        if isinstance(node, IfThenElse) and depends(node.condition):
-            return False
-        if isinstance(node, For) and (node.kind is ForKind.VECTORIZED or depends(node.min) or depends(node.extent)):
-            return False
-        if isinstance(node, BufferStore) and not any(depends(index) for index in node.indices):
-            return False
-        if isinstance(node, (E.Ramp, E.Broadcast)):
-            return False
-        if isinstance(node, Call) and getattr(node.op, "name", "") == "tirx.if_then_else" and depends(node.args[0]):
-            return False
-        if isinstance(node, (E.And, E.Or)) and depends(node.a) and _mentions_memory(node.b):
-            return False
-    return True
-
-
-def _mentions_memory(node: Node) -> bool:
-    return any(isinstance(n, E.BufferLoad) for n in pre_order(node))
 
 
 def assertion(state: State, node: AssertStmt) -> Task:

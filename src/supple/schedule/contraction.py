@@ -27,13 +27,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from supple.analysis.contraction import Contraction
-from supple.analysis.nest import Axis
 from supple.analysis.reduction import fma
 from supple.base import dtypes
 from supple.base.target import Target
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, Var
-from supple.ir.loop import AllocBuffer, Buffer, BufferStore, ForKind
+from supple.ir.loop import AllocBuffer, Buffer, BufferStore
 from supple.ir.node import Expr, Stmt
 from supple.schedule import loops as L
 
@@ -97,7 +96,7 @@ class ContractionRule:
                 self._in_place(at),
             )
 
-        nest = _around(outer, {}, body)
+        nest = L.around(outer, {}, body)
         allocations: list[Stmt] = [AllocBuffer(b) for b in (self.packed, self.rest) if b is not None]
         return L.block(*allocations, L.proved(nest))
 
@@ -160,7 +159,7 @@ class ContractionRule:
         def source(panel: Expr, k: Expr, column: Expr) -> Expr:
             return BufferLoad(packed, (panel, k, column))
 
-        compute = _around(
+        compute = L.around(
             self.outer_rows, at, lambda inner: self._blocked(inner, tile, panels, source)
         )
         return L.block(self._pack(at, packed, tile), compute)
@@ -294,7 +293,7 @@ class ContractionRule:
     # ---------------------------------------------------------------------------------------------------------- few rows
 
     def _in_place(self, at: dict[Var, Expr]) -> Stmt:
-        return _around(self.outer_rows, at, self._few_rows)
+        return L.around(self.outer_rows, at, self._few_rows)
 
     def _few_rows(self, at: dict[Var, Expr]) -> Stmt:
         one = L.loop("i", self.M, lambda i: self._across(at, self.one, i))
@@ -350,15 +349,6 @@ class ContractionRule:
                                          BufferLoad(acc, (r,))))))  # fmt: skip
         end = L.unrolled("r", rows, lambda r: self.finish(at, E.Add(row, r), column, BufferLoad(acc, (r,))))
         return L.block(AllocBuffer(acc), begin, sum_, end)
-
-
-def _around(axes: tuple[Axis, ...], at: dict[Var, Expr], body: Callable[[dict[Var, Expr]], Stmt]) -> Stmt:
-    """Serial loops over the axes around a body."""
-    if not axes:
-        return body(at)
-    axis, *rest = axes
-    var, extent = axis.var, axis.extent
-    return L.loop(var.name, L.plain(extent), lambda i: _around(tuple(rest), {**at, var: i}, body), ForKind.SERIAL)
 
 
 def schedule_contraction(c: Contraction, target: Target, epilogue: BufferStore | None = None) -> Stmt:

@@ -2,31 +2,135 @@
 
 from __future__ import annotations
 
-from supple.analysis.contraction import read_contraction
-from supple.analysis.nest import read_nest
+from collections.abc import Sequence
+
+from supple.analysis.contraction import Contraction, read_contraction
+from supple.analysis.nest import Nest, is_in_bounds, is_independent, loads, read_nest
+from supple.analysis.vectorize import can_vectorize
 from supple.base.target import Target
-from supple.ir.loop import PrimFunc, SBlockRealize, SeqStmt, seq
-from supple.ir.node import Stmt, replace
+from supple.ir import expr as E
+from supple.ir.expr import BufferLoad, Var
+from supple.ir.loop import BufferStore, PrimFunc, SBlockRealize, SeqStmt, seq
+from supple.ir.node import Expr, Node, Stmt, replace
+from supple.ir.types import PrimType
+from supple.ir.walk import pre_order
+from supple.schedule import loops as L
 from supple.schedule.contraction import schedule_contraction
+from supple.schedule.reduction import schedule_reduction
+from supple.schedule.spatial import schedule_spatial
+from supple.sym.simplify import SHAPES
 
 
 def schedule_func(func: PrimFunc, target: Target) -> PrimFunc:
-    """The function with its loop nests rewritten for the target; what no rule fits stays as written."""
+    """The function with its loop nests rewritten for the target; what no rule fits stays as written.
+
+    Only nests whose accesses are proved in bounds are rewritten; the others are checked as they run.
+    """
+    scalars = tuple(p for p in func.params if isinstance(p.ty, PrimType))
     root = func.body
     if not isinstance(root, SBlockRealize):
-        return func
+        body, _ = _statements(root, (), scalars, target)
+        return PrimFunc(func.params, body, func.ret_ty, func.attrs, span=func.span)
     block = root.block
-    statements = list(block.body.seq) if isinstance(block.body, SeqStmt) else [block.body]
-    scheduled = [_schedule(s, target) for s in statements]
-    body = replace(root, block=replace(block, body=seq(scheduled)))
-    return PrimFunc(func.params, body, func.ret_ty, func.attrs, span=func.span)
+    if block.iter_vars or block.match_buffers or block.init is not None:
+        return func
+    body, used = _statements(block.body, block.alloc_buffers, scalars, target)
+    kept = tuple(b for b in block.alloc_buffers if id(b) in used)
+    made = replace(root, block=replace(block, body=body, alloc_buffers=kept, reads=(), writes=()))
+    return PrimFunc(func.params, made, func.ret_ty, func.attrs, span=func.span)
 
 
-def _schedule(statement: Stmt, target: Target) -> Stmt:
+def _statements(
+    body: Stmt, temporaries: Sequence[Var], scalars: tuple[Var, ...], target: Target
+) -> tuple[Stmt, set[int]]:
+    """The scheduled statements, and the ids of the variables that they still mention."""
+    statements = list(body.seq) if isinstance(body, SeqStmt) else [body]
+    nests = [_proved_nest(s, scalars) for s in statements]
+    made: list[Stmt] = []
+    position = 0
+    while position < len(statements):
+        nest = nests[position]
+        contraction = None if nest is None else read_contraction(nest)
+        if contraction is not None:
+            epilogue, taken = _epilogue(contraction, statements, nests, position, temporaries)
+            made.append(schedule_contraction(contraction, target, epilogue))
+            position += 1 + taken
+            continue
+        made.append(statements[position] if nest is None else _one(nest, target))
+        position += 1
+    result = seq(made)
+    return result, {id(n) for n in pre_order(result) if isinstance(n, Var)}
+
+
+def _proved_nest(statement: Stmt, scalars: tuple[Var, ...]) -> Nest | None:
     nest = read_nest(statement)
-    if nest is None:
-        return statement
-    contraction = read_contraction(nest)
-    if contraction is not None:
-        return schedule_contraction(contraction, target)
-    return statement
+    return nest if nest is not None and is_in_bounds(nest, scalars) else None
+
+
+def _one(nest: Nest, target: Target) -> Stmt:
+    for rule in (schedule_reduction, schedule_spatial):
+        made = rule(nest, target)
+        if made is not None:
+            return made
+    return nest.statement
+
+
+# ----------------------------------------------------------------------------------------------------------- epilogues
+
+
+def _epilogue(
+    c: Contraction, statements: list[Stmt], nests: list[Nest | None], position: int, temporaries: Sequence[Var]
+) -> tuple[BufferStore | None, int]:
+    """The elementwise nests after a contraction that can run on its finished sums, as one store in terms of the
+    contraction's loops, and how many statements it stands for."""
+    current: BufferStore | None = None
+    result, taken = c.result, 0
+    by_axis = [c.nest.axis(index) for index in c.indices]
+    while position + taken + 1 < len(nests):
+        consumer = nests[position + taken + 1]
+        others = [s for i, s in enumerate(statements) if not position <= i <= position + taken + 1]
+        if consumer is None or not any(result is t for t in temporaries) or _mentions(others, result):
+            break
+        made = _consume(c, consumer, result, by_axis)
+        if made is None:
+            break
+        if current is not None:
+            value = current.value
+            made = L.replace_loads(made, result, value)
+            assert isinstance(made, BufferStore)
+        current = made
+        result, taken = made.buffer, taken + 1
+        by_axis = [c.nest.axis(index) for index in made.indices]
+        if any(a is None for a in by_axis):
+            break
+    if current is not None and not can_vectorize(c.columns[-1].var, current):
+        return None, 0
+    return current, taken
+
+
+def _consume(c: Contraction, consumer: Nest, result: Var, by_axis: Sequence[object]) -> BufferStore | None:
+    """The consumer's store in the contraction's variables, when it reads the result once, element by element."""
+    if any(a.reduce for a in consumer.axes) or not is_independent(consumer):
+        return None
+    store = consumer.store
+    reads = [x for x in loads(consumer) if x.buffer is result]
+    stored = {id(store.buffer)}
+    inputs = [n for n in pre_order(c.nest.store) if isinstance(n, BufferLoad) and id(n.buffer) in stored]
+    if len(reads) != 1 or inputs or any(id(x.buffer) in stored for x in loads(consumer)):
+        return None
+    mapping: dict[Var, Expr] = {}
+    for index, axis in zip(reads[0].indices, by_axis, strict=True):
+        own = consumer.axis(index)
+        target_axis = next((a for a in c.nest.axes if a is axis), None)
+        if own is None or target_axis is None or SHAPES.equal(own.extent, target_axis.extent) is not True:
+            return None
+        mapping[own.var] = E.cast("int64", target_axis.var)
+    if len(mapping) != len(consumer.axes):
+        return None
+    made = L.at(store, mapping)
+    assert isinstance(made, BufferStore)
+    return made
+
+
+def _mentions(statements: Sequence[Node], buffer: Var) -> bool:
+    return any(n is buffer for s in statements for n in pre_order(s))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from supple.analysis.nest import Axis
 from supple.base import dtypes
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, IntImm, Var
@@ -104,6 +105,14 @@ def block(*statements: Stmt) -> Stmt:
     """Statements in order, without the empty ones."""
     kept = [s for s in statements if not (isinstance(s, SeqStmt) and not s.seq)]
     return seq(kept) if kept else SeqStmt(())
+
+
+def around(axes: Sequence[Axis], at: dict[Var, Expr], body: Callable[[dict[Var, Expr]], Stmt]) -> Stmt:
+    """Serial loops over axes, from the outside in, around what ``body`` makes of their variables."""
+    if not axes:
+        return body(at)
+    first = axes[0]
+    return loop(first.var.name, plain(first.extent), lambda i: around(axes[1:], {**at, first.var: i}, body))
 
 
 def proved(body: Stmt) -> Stmt:

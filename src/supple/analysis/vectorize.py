@@ -1,0 +1,60 @@
+"""Whether the iterations of a loop can run at once, as lanes of vectors."""
+
+from __future__ import annotations
+
+from supple.ir import expr as E
+from supple.ir.expr import Call, Var
+from supple.ir.loop import (
+    AllocBuffer,
+    AssertStmt,
+    Bind,
+    Break,
+    BufferStore,
+    Continue,
+    DeclBuffer,
+    For,
+    ForKind,
+    IfThenElse,
+    Return,
+    While,
+)
+from supple.ir.node import Node, Stmt
+from supple.ir.walk import pre_order
+
+
+def leaves_early(body: Stmt) -> bool:
+    """Whether a loop body may leave early (in a nested loop too, which is seldom worth telling apart)."""
+    return any(isinstance(n, (Break, Continue, Return)) for n in pre_order(body))
+
+
+def can_vectorize(var: Var, body: Stmt) -> bool:
+    """Whether a body can run for all values of ``var`` at once: no control flow depends on it, every store does."""
+    tainted = {id(var)}
+
+    def depends(node: Node) -> bool:
+        return any(id(n) in tainted for n in pre_order(node))
+
+    for node in pre_order(body):
+        if isinstance(node, (AllocBuffer, DeclBuffer, While, AssertStmt, Break, Continue, Return)):
+            return False
+        if isinstance(node, Bind) and depends(node.value):
+            tainted.add(id(node.var))
+        if isinstance(node, IfThenElse) and _mentions_memory(node.condition):
+            return False
+        if isinstance(node, IfThenElse) and depends(node.condition):
+            return False
+        if isinstance(node, For) and (node.kind is ForKind.VECTORIZED or depends(node.min) or depends(node.extent)):
+            return False
+        if isinstance(node, BufferStore) and not any(depends(index) for index in node.indices):
+            return False
+        if isinstance(node, (E.Ramp, E.Broadcast)):
+            return False
+        if isinstance(node, Call) and getattr(node.op, "name", "") == "tirx.if_then_else" and depends(node.args[0]):
+            return False
+        if isinstance(node, (E.And, E.Or)) and depends(node.a) and _mentions_memory(node.b):
+            return False
+    return True
+
+
+def _mentions_memory(node: Node) -> bool:
+    return any(isinstance(n, E.BufferLoad) for n in pre_order(node))

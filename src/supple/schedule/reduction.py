@@ -1,0 +1,257 @@
+"""The rule for reductions that are no contractions: sums, products, extrema over any axes.
+
+Rows (the reduced axis is contiguous)::
+
+    for i, k in T.grid(M, K): C[i] = C[i] + X[i, k]             # before
+
+    for i in range(M):                                          # after: 4 vectors of partial sums,
+        acc[0:32] = 0
+        for v in range(K / 32): acc[0:32] += X[i, 32*v : 32*v+32]
+        C[i] = init + (sum of acc, halving) + (the rest, in order)
+
+Columns (the kept axis is contiguous): vectors along the kept axis, each lane summed in order. Anything else: the sum in
+a register, in order. Which partial sums there are depends on the reduced extent only, so a row's result is bitwise the
+same for every number of rows. Integers wrap, so any order is exact; NaN propagates through extrema in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from supple.analysis.nest import Axis, Nest, is_independent, loads
+from supple.analysis.reduction import FMA, fma, is_same_place
+from supple.base import dtypes
+from supple.base.target import Target
+from supple.ir import expr as E
+from supple.ir.expr import BufferLoad, Call, Var
+from supple.ir.loop import AllocBuffer, Buffer, BufferStore
+from supple.ir.node import Expr, Stmt
+from supple.ir.walk import pre_order
+from supple.schedule import loops as L
+from supple.schedule.spatial import lanes_of
+
+UNROLL = 4
+"""Vectors of partial results side by side: enough to hide the latency of an addition."""
+
+
+class Update:
+    """``C = C op term`` or ``C = a * b + C``: how a partial result takes in one more element, or another one."""
+
+    def __init__(self, store: BufferStore) -> None:
+        self.store = store
+        self.terms: tuple[Expr, ...] = ()
+        self.kind: type[E.BinaryOp] = E.Add
+        value = store.value
+        if isinstance(value, Call) and value.op is FMA and _is_own(store, value.args[2]):
+            self.terms = value.args[:2]
+        elif isinstance(value, (E.Add, E.Mul, E.Min, E.Max)):
+            if _is_own(store, value.a):
+                self.terms, self.kind = (value.b,), type(value)
+            elif _is_own(store, value.b):
+                self.terms, self.kind = (value.a,), type(value)
+        if any(_reads(term, store.buffer) for term in self.terms):
+            self.terms = ()
+        self.dtype = E.scalar_dtype(value)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the store is such an update."""
+        return bool(self.terms)
+
+    def take(self, total: Expr, at: dict[Var, Expr]) -> Expr:
+        """The partial result with the element of an iteration."""
+        terms = [L.at(term, at) for term in self.terms]
+        return fma(terms[0], terms[1], total) if len(terms) == 2 else self.kind(total, terms[0])
+
+    def join(self, a: Expr, b: Expr) -> Expr:
+        """Two partial results in one."""
+        return self.kind(a, b)
+
+    @property
+    def identity(self) -> Expr | None:
+        """What leaves every value as it is; None when there is nothing of the kind."""
+        row = dtypes.row(self.dtype)
+        if self.kind is E.Mul:
+            return E.const(1, self.dtype)
+        if self.kind is E.Add:
+            # -0.0, since 0.0 + -0.0 is 0.0
+            return E.const(-0.0, self.dtype) if row.kind == "float" else E.const(0, self.dtype)
+        if row.kind == "float":
+            return E.const(float("-inf") if self.kind is E.Max else float("inf"), self.dtype)
+        if row.kind == "bool":
+            return E.const(self.kind is E.Min, self.dtype)
+        low = -(1 << (row.bits - 1)) if row.kind == "int" else 0
+        high = (1 << (row.bits - (row.kind == "int"))) - 1
+        return E.const(low if self.kind is E.Max else high, self.dtype)
+
+
+def _is_own(store: BufferStore, e: Expr) -> bool:
+    return isinstance(e, BufferLoad) and is_same_place(store, e)
+
+
+def _reads(e: Expr, buffer: Var) -> bool:
+    return any(isinstance(n, BufferLoad) and n.buffer is buffer for n in pre_order(e))
+
+
+def schedule_reduction(nest: Nest, target: Target) -> Stmt | None:
+    """The loops of a reduction, or None when the rule does not fit."""
+    reduce = [a for a in nest.axes if a.reduce]
+    if not reduce or not is_independent(nest):
+        return None
+    update = Update(nest.store)
+    if not update.is_known or dtypes.lanes(update.dtype) != 1 or dtypes.is_bool(update.dtype):
+        return None
+    init = nest.init
+    if init is not None and (
+        init.buffer is not nest.store.buffer
+        or not is_same_place(init, BufferLoad(nest.store.buffer, nest.store.indices))
+        or any(a.reduce for a in nest.depends(init.value))
+    ):
+        return None
+    rule = _Rule(nest, target, update)
+    spatial = [axis for axis in (nest.axis(index) for index in nest.store.indices) if axis is not None]
+    last = nest.axis(nest.store.indices[-1]) if nest.store.indices else None
+    if last is not None and rule.contiguous_along(last) and L.constant(last.extent) != 1:
+        made = L.around(spatial[:-1], {}, lambda at: rule.columns(at, last, reduce))
+    else:
+        row = next((a for a in reversed(reduce) if rule.contiguous_along(a)), None)
+        if row is not None and update.identity is not None:
+            rest = [a for a in reduce if a is not row]
+            made = L.around(spatial, {}, lambda at: rule.rows(at, row, rest))
+        else:
+            made = L.around(spatial, {}, lambda at: rule.in_order(at, reduce))
+    return L.block(*(AllocBuffer(b) for b in rule.buffers), L.proved(made))
+
+
+class _Rule:
+    def __init__(self, nest: Nest, target: Target, update: Update) -> None:
+        self.nest = nest
+        self.update = update
+        self.lanes = lanes_of(nest, target)
+        self.buffers: list[Var] = []
+
+    def contiguous_along(self, axis: Axis) -> bool:
+        """Whether lanes along an axis load neighbours (or one element), and some load does vary with it."""
+        varies = False
+        for load in loads(self.nest):
+            if load.buffer is self.nest.store.buffer:
+                continue
+            for position, index in enumerate(load.indices):
+                if any(a is axis for a in self.nest.depends(index)):
+                    if position != len(load.indices) - 1 or self.nest.axis(index) is not axis:
+                        return False
+                    varies = True
+        return varies
+
+    def _start(self, at: dict[Var, Expr]) -> Expr:
+        """What the result starts from."""
+        if self.nest.init is not None:
+            start: Expr = L.at(self.nest.init.value, at)
+        else:
+            start = L.at(BufferLoad(self.nest.store.buffer, self.nest.store.indices), at)
+        return start
+
+    def _finish(self, at: dict[Var, Expr], value: Expr) -> Stmt:
+        store = L.at(BufferStore(self.nest.store.buffer, E.const(0, self.update.dtype), self.nest.store.indices), at)
+        return L.store(store.buffer, store.indices, value)
+
+    def _local(self, name: str, size: int) -> Var:
+        return Buffer(name, (L.number(size),), self.update.dtype, "local")
+
+    def in_order(self, at: dict[Var, Expr], reduce: list[Axis]) -> Stmt:
+        """One result in a register."""
+        acc = self._local("acc", 1)
+        zero = L.number(0)
+        whole = BufferLoad(acc, (zero,))
+        return L.block(
+            AllocBuffer(acc),
+            L.store(acc, (zero,), self._start(at)),
+            L.around(reduce, at, lambda inner: L.store(acc, (zero,), self.update.take(whole, inner))),
+            self._finish(at, whole),
+        )
+
+    def columns(self, at: dict[Var, Expr], kept: Axis, reduce: list[Axis]) -> Stmt:
+        """Vectors along the kept axis: several side by side, then one, then single elements."""
+
+        def some(vectors: int) -> Callable[[Expr], Stmt]:
+            return lambda first: self._column_tile(at, kept, reduce, first, vectors)
+
+        extent = L.plain(kept.extent)
+        wide = UNROLL * self.lanes
+        tiles = L.div(extent, wide)
+        after = L.mul(tiles, wide)
+        vectors = L.div(L.sub(extent, after), self.lanes)
+        rest = L.add(after, L.mul(vectors, self.lanes))
+        return L.block(
+            L.loop("jo", tiles, lambda j: some(UNROLL)(L.mul(j, wide))),
+            L.loop("jv", vectors, lambda j: some(1)(L.add(after, L.mul(j, self.lanes)))),
+            L.loop("j", L.sub(extent, rest), lambda j: self.in_order({**at, kept.var: L.add(rest, j)}, reduce)),
+        )
+
+    def _column_tile(
+        self, at: dict[Var, Expr], kept: Axis, reduce: list[Axis], first: Expr, vectors: int
+    ) -> Stmt:
+        acc = self._local("acc", vectors * self.lanes)
+
+        def each(body: Callable[[Expr, dict[Var, Expr]], Stmt], at: dict[Var, Expr]) -> Stmt:
+            return self._each(vectors, lambda c: body(c, {**at, kept.var: E.Add(first, c)}))
+
+        def step(inner: dict[Var, Expr]) -> Stmt:
+            return each(lambda c, where: L.store(acc, (c,), self.update.take(BufferLoad(acc, (c,)), where)), inner)
+
+        return L.block(
+            AllocBuffer(acc),
+            each(lambda c, where: L.store(acc, (c,), self._start(where)), at),
+            L.around(reduce, at, step),
+            each(lambda c, where: self._finish(where, BufferLoad(acc, (c,))), at),
+        )
+
+    def _each(self, vectors: int, body: Callable[[Expr], Stmt]) -> Stmt:
+        return L.unrolled("v", vectors, lambda v: L.vectorized(
+            "lane", self.lanes, lambda lane: body(E.Add(E.Mul(v, L.number(self.lanes)), lane))))  # fmt: skip
+
+    def rows(self, at: dict[Var, Expr], row: Axis, others: list[Axis]) -> Stmt:
+        """Partial results in vectors along the reduced axis, joined by halving, then the rest in order."""
+        width = UNROLL * self.lanes
+        identity = self.update.identity
+        assert identity is not None
+        acc, tail = self._local("acc", width), self._local("tail", 1)
+        zero = L.number(0)
+        extent = L.plain(row.extent)
+        whole = L.div(extent, width)
+        done = L.mul(whole, width)
+
+        def body(inner: dict[Var, Expr]) -> Stmt:
+            def vectors(v: Expr) -> Stmt:
+                first = L.mul(v, width)
+                return self._each(UNROLL, lambda c: L.store(acc, (c,), self.update.take(
+                    BufferLoad(acc, (c,)), {**inner, row.var: E.Add(first, c)})))  # fmt: skip
+
+            def single(t: Expr) -> Stmt:
+                where = {**inner, row.var: L.add(done, t)}
+                return L.store(tail, (zero,), self.update.take(BufferLoad(tail, (zero,)), where))
+
+            return L.block(L.loop("v", whole, vectors), L.loop("t", L.sub(extent, done), single))
+
+        joins: list[Stmt] = []
+        half = width // 2
+        while half >= 1:
+            def fold(c: Expr, half: int = half) -> Stmt:
+                other = BufferLoad(acc, (E.Add(c, L.number(half)),))
+                return L.store(acc, (c,), self.update.join(BufferLoad(acc, (c,)), other))
+
+            if half >= self.lanes:
+                joins.append(self._each(half // self.lanes, fold))
+            else:
+                joins.append(L.vectorized("lane", half, fold))
+            half //= 2
+        total = self.update.join(BufferLoad(acc, (zero,)), BufferLoad(tail, (zero,)))
+        return L.block(
+            AllocBuffer(acc),
+            AllocBuffer(tail),
+            self._each(UNROLL, lambda c: L.store(acc, (c,), identity)),
+            L.store(tail, (zero,), identity),
+            L.around(others, at, body),
+            *joins,
+            self._finish(at, self.update.join(self._start(at), total)),
+        )
