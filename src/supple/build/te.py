@@ -171,11 +171,13 @@ def compute(shape: Sequence[Any], formula: Callable[..., Any], name: str = "comp
 
 def _index_names(formula: Callable[..., Any], rank: int) -> list[str]:
     params = inspect.signature(formula).parameters.values()
-    fixed = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    positional = [p for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = [p for p in positional if p.default is p.empty]
     variadic = any(p.kind is p.VAR_POSITIONAL for p in params)
-    if len(fixed) > rank or (len(fixed) < rank and not variadic):
-        raise TypeError(f"the formula takes {len(fixed)} indices, but the shape has {rank} dimensions")
-    return fixed + [f"i{d}" for d in range(len(fixed), rank)]
+    if len(required) > rank or (len(positional) < rank and not variadic):
+        raise TypeError(f"the formula takes {len(required)} indices, but the shape has {rank} dimensions")
+    names = [p.name for p in positional[:rank]]
+    return names + [f"i{d}" for d in range(len(names), rank)]
 
 
 def _reduction(combiner: str) -> Callable[..., Expr]:
