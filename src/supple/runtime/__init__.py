@@ -1,0 +1,29 @@
+"""Run time: tensors, packed functions, executables. Nothing here needs the compiler."""
+
+from supple.runtime.device import Device, cpu, device
+from supple.runtime.executable import CompiledFunction, Executable, VirtualMachine
+from supple.runtime.packed import (
+    get_global_func,
+    list_global_func_names,
+    register_global_func,
+    remove_global_func,
+)
+from supple.runtime.tensor import ShapeTuple, Tensor, empty, from_dlpack, tensor
+
+__all__ = [
+    "CompiledFunction",
+    "Device",
+    "Executable",
+    "ShapeTuple",
+    "Tensor",
+    "VirtualMachine",
+    "cpu",
+    "device",
+    "empty",
+    "from_dlpack",
+    "get_global_func",
+    "list_global_func_names",
+    "register_global_func",
+    "remove_global_func",
+    "tensor",
+]

@@ -1,0 +1,528 @@
+"""Host IR to LLVM text: one module for all graph functions of an executable.
+
+The module refers to kernels by name and to nothing else: the runtime's functions, the constants and the callback into
+Python come through the context (layouts in ``runtime.abi``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from supple.base import dtypes
+from supple.base.errors import InternalError
+from supple.codegen.host_numbers import Numbers, number_type
+from supple.codegen.kernel_builder import llvm_type
+from supple.codegen.writer import Writer
+from supple.ir import expr as E
+from supple.ir import host as H
+from supple.ir.expr import Var
+from supple.ir.host import HostFunction, HostStmt, HostVar
+from supple.ir.node import Expr
+from supple.passes.host_values import nbytes_of
+from supple.runtime import abi
+from supple.runtime.abi import ErrorSite, Status
+
+_NUL = "null"
+
+_HELPERS = """
+define internal void @clear_slots(ptr %slots, i64 %count) {
+  br label %next
+next:
+  %i = phi i64 [ 0, %0 ], [ %i.next, %clear ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %clear, label %done
+clear:
+  %slot = getelementptr ptr, ptr %slots, i64 %i
+  store ptr null, ptr %slot
+  %i.next = add i64 %i, 1
+  br label %next
+done:
+  ret void
+}
+
+define internal void @release_slots(ptr %slots, i64 %count, ptr %decref) {
+  br label %next
+next:
+  %i = phi i64 [ 0, %0 ], [ %i.next, %release ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %release, label %done
+release:
+  %slot = getelementptr ptr, ptr %slots, i64 %i
+  %object = load ptr, ptr %slot
+  call void %decref(ptr %object)
+  %i.next = add i64 %i, 1
+  br label %next
+done:
+  ret void
+}
+"""
+
+
+def host_symbol(name: str) -> str:
+    """The symbol of a graph function's code."""
+    return f"host.{_plain(name)}"
+
+
+def entry_symbol(name: str) -> str:
+    """The symbol of the entry that Python calls: ``i32(ptr ctx, ptr args, ptr result)``."""
+    return f"entry.{_plain(name)}"
+
+
+def _plain(name: str) -> str:
+    """A name in the characters that LLVM takes without quotes, different for different names."""
+    return re.sub(r"[^A-Za-z0-9_]", lambda m: f".{ord(m[0]):x}.", name)
+
+
+def emit_host(functions: Sequence[HostFunction], public: Sequence[str], sites: list[ErrorSite]) -> str:
+    """The LLVM module of host functions, with an entry for each name in ``public``.
+
+    Places that can fail are appended to ``sites``, the executable's table.
+    """
+    parts: list[str] = [_HELPERS]
+    declarations: set[str] = set()
+    arity = {f.name: len(f.params) for f in functions}
+    for function in functions:
+        emitter = HostEmitter(function, sites, declarations)
+        parts.append(emitter.emit())
+    parts.extend(_entry(name, arity[name]) for name in public)
+    return "\n".join(sorted(declarations)) + "\n" + "\n".join(parts)
+
+
+def _entry(name: str, count: int) -> str:
+    """Unpacks the argument array; the first native frame of a thread sets the limit of the stack."""
+    w = Writer()
+    limit_at = w.value(f"getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_STACK_LIMIT}")
+    limit = w.value(f"load i64, ptr {limit_at}")
+    fresh = w.value(f"icmp eq i64 {limit}, 0")
+    budget_at = w.value(f"getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_STACK_BUDGET}")
+    budget = w.value(f"load i64, ptr {budget_at}")
+    frame = w.value("call ptr @llvm.frameaddress.p0(i32 0)")
+    here = w.value(f"ptrtoint ptr {frame} to i64")
+    lowest = w.value(f"sub i64 {here}, {budget}")
+    chosen = w.value(f"select i1 {fresh}, i64 {lowest}, i64 {limit}")
+    w.emit(f"store i64 {chosen}, ptr {limit_at}")
+    args = ["ptr %ctx"]
+    for i in range(count):
+        at = w.value(f"getelementptr ptr, ptr %args, i64 {i}")
+        args.append(f"ptr {w.value(f'load ptr, ptr {at}')}")
+    args.append("ptr %result")
+    status = w.value(f"call i32 @{host_symbol(name)}({', '.join(args)})")
+    w.emit(f"ret i32 {status}")
+    return f"define i32 @{entry_symbol(name)}(ptr %ctx, ptr %args, ptr %result) {{\n{w.text()}\n}}\n"
+
+
+class HostEmitter:
+    """The emission of one function."""
+
+    def __init__(self, function: HostFunction, sites: list[ErrorSite], declarations: set[str]) -> None:
+        self.function = function
+        self.name = function.name
+        self.sites = sites
+        self.declarations = declarations
+        declarations.add("declare ptr @llvm.frameaddress.p0(i32)")
+        self.w = Writer()
+        self.numbers = Numbers(self)
+        self.pointers: dict[int, str] = {}  # memories and objects by id
+        self.slots: dict[int, int] = {}  # objects that own a reference, by id
+        self.failures: list[str] = []
+        self.number_slots: dict[int, str] = {}  # results of branches that are numbers, by id
+        self.allocas: list[str] = []
+        self.widest_call = 0
+
+    def emit(self) -> str:
+        """The text of the function."""
+        function = self.function
+        params: list[str] = ["ptr %ctx"]
+        for i, param in enumerate(function.params):
+            self.pointers[id(param)] = f"%p{i}"
+            params.append(f"ptr %p{i}")
+        params.append("ptr %out")
+        self._body(function.prologue)
+        self._body(function.body)
+        code = self.w.text()
+        head = self._head()
+        tail = self._tail()
+        return f"define i32 @{host_symbol(self.name)}({', '.join(params)}) {{\n{head}\n{code}\n{tail}\n}}\n"
+
+    def _head(self) -> str:
+        w = Writer()
+        w.label("entry")
+        w.emit("%status = alloca i32")
+        w.emit("%result = alloca ptr")
+        w.emit("%arena = alloca ptr")
+        w.emit(f"%slots = alloca ptr, i64 {max(1, len(self.slots))}")
+        w.emit(f"%argv = alloca ptr, i64 {max(1, self.widest_call)}")
+        w.lines.extend(self.allocas)
+        w.emit("store ptr null, ptr %arena")
+        if self.slots:
+            w.emit(f"call void @clear_slots(ptr %slots, i64 {len(self.slots)})")
+        w.emit(f"%api.at = getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_API}")
+        w.emit("%api = load ptr, ptr %api.at")
+        w.emit(f"%constants.at = getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_CONSTANTS}")
+        w.emit("%constants = load ptr, ptr %constants.at")
+        w.emit(f"%depth.at = getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_DEPTH}")
+        w.emit("%depth.old = load i64, ptr %depth.at")
+        w.emit("%depth = add i64 %depth.old, 1")
+        w.emit("store i64 %depth, ptr %depth.at")
+        w.emit(f"%depth.max.at = getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_DEPTH_LIMIT}")
+        w.emit("%depth.max = load i64, ptr %depth.max.at")
+        w.emit("%too.deep = icmp sgt i64 %depth, %depth.max")
+        w.emit(f"%stack.at = getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_STACK_LIMIT}")
+        w.emit("%stack.low = load i64, ptr %stack.at")
+        w.emit("%frame = call ptr @llvm.frameaddress.p0(i32 0)")
+        w.emit("%frame.at = ptrtoint ptr %frame to i64")
+        w.emit("%too.low = icmp ult i64 %frame.at, %stack.low")
+        w.emit("%recursion = or i1 %too.deep, %too.low")
+        w.emit("br i1 %recursion, label %fail.recursion, label %start")
+        w.label("start")
+        return w.text()
+
+    def _tail(self) -> str:
+        w = Writer()
+        w.emit("store i32 0, ptr %status")
+        w.emit("br label %exit")
+        w.lines.extend(self.failures)
+        for label, status in (("recursion", Status.RECURSION), ("memory", Status.OUT_OF_MEMORY)):
+            w.label(f"fail.{label}")
+            w.emit(f"store i32 {int(status)}, ptr %status")
+            w.emit("br label %exit")
+        w.label("exit")
+        w.emit("store i64 %depth.old, ptr %depth.at")
+        if self.slots:
+            w.emit(f"%decref.at = getelementptr ptr, ptr %api, i64 {abi.API.index('decref')}")
+            w.emit("%decref = load ptr, ptr %decref.at")
+            w.emit(f"call void @release_slots(ptr %slots, i64 {len(self.slots)}, ptr %decref)")
+        w.emit("%arena.last = load ptr, ptr %arena")
+        w.emit("%arena.used = icmp ne ptr %arena.last, null")
+        w.emit("br i1 %arena.used, label %put, label %done")
+        w.label("put")
+        w.emit(f"%put.at = getelementptr ptr, ptr %api, i64 {abi.API.index('arena_put')}")
+        w.emit("%put.fn = load ptr, ptr %put.at")
+        w.emit("call void %put.fn(ptr %arena.last)")
+        w.emit("br label %done")
+        w.label("done")
+        w.emit("%status.last = load i32, ptr %status")
+        w.emit("ret i32 %status.last")
+        return w.text()
+
+    # ---------------------------------------------------------------------------------------------------- small pieces
+
+    def failure(self, site: ErrorSite, values: Sequence[str], status: Status = Status.ERROR_SITE) -> str:
+        """The label of code that records an error site with values and leaves the function."""
+        number = len(self.sites)
+        self.sites.append(site)
+        label = self.w.fresh("fail")
+        lines = [f"{label}:", f"  store i32 {number}, ptr %ctx"]
+        stored = list(enumerate(values))
+        if site.kind == "parameter":
+            stored.append((abi.CONTEXT_VALUE_COUNT - 1, "%depth"))
+        for i, value in stored:
+            at = f"%{self.w.fresh('value.at')}"
+            lines.append(f"  {at} = getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_VALUES + 8 * i}")
+            lines.append(f"  store i64 {value}, ptr {at}")
+        lines.append(f"  store i32 {int(status)}, ptr %status")
+        lines.append("  br label %exit")
+        self.failures.extend(lines)
+        return label
+
+    def _branch_if(self, condition: str, target: str) -> None:
+        """Go to ``target`` if the condition holds, on otherwise."""
+        fine = self.w.fresh("ok")
+        self.w.emit(f"br i1 {condition}, label %{target}, label %{fine}")
+        self.w.label(fine)
+
+    def _status(self, status: str) -> None:
+        """Leave the function when a call failed."""
+        fine, failed = self.w.fresh("ok"), self.w.fresh("failed")
+        self.failures.extend([f"{failed}:", f"  store i32 {status}, ptr %status", "  br label %exit"])
+        bad = self.w.value(f"icmp ne i32 {status}, 0")
+        self.w.emit(f"br i1 {bad}, label %{failed}, label %{fine}")
+        self.w.label(fine)
+
+    def _api(self, name: str, result: str, args: str) -> str:
+        """Call a function of the runtime."""
+        at = self.w.value(f"getelementptr ptr, ptr %api, i64 {abi.API.index(name)}")
+        function = self.w.value(f"load ptr, ptr {at}")
+        if result == "void":
+            self.w.emit(f"call void {function}({args})")
+            return ""
+        return self.w.value(f"call {result} {function}({args})")
+
+    def _field(self, pointer: str, offset: int, ty: str) -> str:
+        at = self.w.value(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+        return self.w.value(f"load {ty}, ptr {at}")
+
+    def _pointer(self, var: HostVar) -> str:
+        name = self.pointers.get(id(var))
+        if name is None:
+            raise InternalError(f"{self.name}: {var.name} is used before it has a value")
+        return name
+
+    def _own(self, var: HostVar, pointer: str) -> None:
+        """An object variable gets its reference."""
+        slot = self._slot(var)
+        self.w.emit(f"store ptr {pointer}, ptr {slot}")
+        self.pointers[id(var)] = pointer
+
+    def _slot(self, var: HostVar) -> str:
+        index = self.slots.setdefault(id(var), len(self.slots))
+        return self.w.value(f"getelementptr ptr, ptr %slots, i64 {index}")
+
+    def _made(self, var: HostVar, pointer: str) -> None:
+        """An object that was just made: out of memory if it is null."""
+        none = self.w.value(f"icmp eq ptr {pointer}, null")
+        self._branch_if(none, "fail.memory")
+        self._own(var, pointer)
+
+    def _value(self, e: Expr) -> str:
+        return self.numbers.value(e)
+
+    # ------------------------------------------------------------------------------------------------------ statements
+
+    def _body(self, body: H.Body) -> None:
+        for statement in body:
+            _STATEMENTS[type(statement)](self, statement)
+
+    def _check_object(self, s: H.CheckObject) -> None:
+        pointer = self._pointer(s.value)
+        label = self.failure(s.site, ())
+        kind = self._field(pointer, abi.OBJECT_KIND, "i32")
+        self._branch_if(self.w.value(f"icmp ne i32 {kind}, {s.kind}"), label)
+        if s.dtype is not None:
+            code = self._field(pointer, abi.OBJECT_CODE, "i32")
+            self._branch_if(self.w.value(f"icmp ne i32 {code}, {abi.dtype_code(s.dtype)}"), label)
+        if s.ndim >= 0:
+            offset = abi.TENSOR_NDIM if s.kind == abi.Kind.TENSOR else abi.LIST_LENGTH
+            count = self._field(pointer, offset, "i64")
+            self._branch_if(self.w.value(f"icmp ne i64 {count}, {s.ndim}"), label)
+
+    def _require(self, s: H.Require) -> None:
+        condition = self._value(s.condition)
+        values = [self._wide(v) for v in s.values]
+        label = self.failure(s.site, values)
+        self._branch_if(self.w.value(f"xor i1 {condition}, true"), label)
+
+    def _wide(self, e: Expr) -> str:
+        """A number as the context's values hold it."""
+        value = self._value(e)
+        ty = number_type(E.scalar_dtype(e))
+        if ty == "i64":
+            return value
+        return self.w.value(f"zext i1 {value} to i64" if ty == "i1" else f"fptosi {ty} {value} to i64")
+
+    def _load_dim(self, s: H.LoadDim) -> None:
+        base = abi.LIST_ITEMS if s.of_shape else abi.TENSOR_DIMS
+        self.numbers.define(s.var, self._field(self._pointer(s.value), base + 8 * s.axis, "i64"))
+
+    def _load_number(self, s: H.LoadNumber) -> None:
+        ty = number_type(E.scalar_dtype(s.var))
+        if ty in ("i64", "i1"):
+            value = self._field(self._pointer(s.value), abi.NUMBER_VALUE, "i64")
+            value = self.w.value(f"icmp ne i64 {value}, 0") if ty == "i1" else value
+        else:
+            value = self._field(self._pointer(s.value), abi.NUMBER_VALUE, "double")
+            value = self.w.value(f"fptrunc double {value} to float") if ty == "float" else value
+        self.numbers.define(s.var, value)
+
+    def _load_scalar(self, s: H.LoadScalar) -> None:
+        row = dtypes.row(s.dtype)
+        value = self.w.value(f"load {row.llvm}, ptr {self._pointer(s.memory)}")
+        if row.kind == "bool":
+            value = self.w.value(f"icmp ne i8 {value}, 0")
+        elif row.kind in ("int", "uint") and row.bits < 64:
+            value = self.w.value(f"{'sext' if row.kind == 'int' else 'zext'} {row.llvm} {value} to i64")
+        self.numbers.define(s.var, value)
+
+    def _compute(self, s: H.Compute) -> None:
+        self.numbers.define(s.var, self._value(s.value))
+
+    def _arena(self, s: H.Arena) -> None:
+        pointer = self._api("arena_get", "ptr", f"i64 {self._value(s.nbytes)}")
+        self._branch_if(self.w.value(f"icmp eq ptr {pointer}, null"), "fail.memory")
+        self.w.emit(f"store ptr {pointer}, ptr %arena")
+        self.pointers[id(s.memory)] = pointer
+
+    def _alloc(self, s: H.Alloc) -> None:
+        raise InternalError(f"{self.name}: memory was not planned ({s.memory.name})")
+
+    def _at(self, s: H.At) -> None:
+        offset = self._value(s.offset)
+        self.pointers[id(s.memory)] = self.w.value(f"getelementptr i8, ptr {self._pointer(s.base)}, i64 {offset}")
+
+    def _new_tensor(self, s: H.NewTensor) -> None:
+        dims = [self._value(d) for d in s.shape]
+        nbytes = self._value(nbytes_of(s.shape, s.dtype))
+        pointer = self._api("tensor_new", "ptr", f"i64 {len(dims)}, i32 {abi.dtype_code(s.dtype)}, i64 {nbytes}")
+        self._made(s.var, pointer)
+        self._store_dims(pointer, abi.TENSOR_DIMS, dims)
+
+    def _store_dims(self, pointer: str, offset: int, dims: list[str]) -> None:
+        for axis, dim in enumerate(dims):
+            at = self.w.value(f"getelementptr i8, ptr {pointer}, i64 {offset + 8 * axis}")
+            self.w.emit(f"store i64 {dim}, ptr {at}")
+
+    def _view_of(self, s: H.ViewOf) -> None:
+        source = self._pointer(s.source)
+        dims = [self._value(d) for d in s.shape]
+        nbytes = self._value(nbytes_of(s.shape, s.dtype))
+        data = self._field(source, abi.TENSOR_DATA, "ptr")
+        head = f"i64 {len(dims)}, i32 {abi.dtype_code(s.dtype)}, i64 {nbytes}"
+        pointer = self._api("tensor_view", "ptr", f"{head}, ptr {data}, ptr {source}")
+        self._made(s.var, pointer)
+        self._store_dims(pointer, abi.TENSOR_DIMS, dims)
+
+    def _data_of(self, s: H.DataOf) -> None:
+        self.pointers[id(s.memory)] = self._field(self._pointer(s.value), abi.TENSOR_DATA, "ptr")
+
+    def _constant_at(self, s: H.ConstantAt) -> None:
+        self.pointers[id(s.memory)] = self._field("%constants", 8 * s.index, "ptr")
+
+    def _constant_object(self, s: H.ConstantObject) -> None:
+        pointer = self._field("%constants", 8 * s.index, "ptr")
+        self._api("incref", "void", f"ptr {pointer}")
+        self._own(s.var, pointer)
+
+    def _copy(self, s: H.Copy) -> None:
+        self.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        target, source = self._pointer(s.target), self._pointer(s.source)
+        nbytes = self._value(s.nbytes)
+        self.w.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {nbytes}, i1 false)")
+
+    def _kernel_call(self, s: H.KernelCall) -> None:
+        types = ["ptr"] * (1 + len(s.buffers))
+        args = ["ptr %ctx", *(f"ptr {self._pointer(b)}" for b in s.buffers)]
+        for scalar in s.scalars:
+            ty = llvm_type(E.scalar_dtype(scalar))
+            value = self._value(scalar)
+            if ty not in ("i64", "i1", "float", "double"):
+                value = self.w.value(f"trunc i64 {value} to {ty}")
+            args.append(f"{ty} {value}")
+            types.append(ty)
+        for symbol in s.symbols:
+            args.append(f"i64 {self._value(symbol)}")
+            types.append("i64")
+        args.append(f"ptr {self._pointer(s.workspace) if s.workspace is not None else _NUL}")
+        types.append("ptr")
+        self.declarations.add(f"declare i32 @{s.kernel}({', '.join(types)})")
+        self._status(self.w.value(f"call i32 @{s.kernel}({', '.join(args)})"))
+
+    def _host_call(self, s: H.HostCall) -> None:
+        args = ", ".join(["ptr %ctx", *(f"ptr {self._pointer(a)}" for a in s.args), "ptr %result"])
+        self._status(self.w.value(f"call i32 @{host_symbol(s.function)}({args})"))
+        self._own(s.var, self.w.value("load ptr, ptr %result"))
+
+    def _packed_call(self, s: H.PackedCall) -> None:
+        self.widest_call = max(self.widest_call, len(s.args))
+        for i, arg in enumerate(s.args):
+            at = self.w.value(f"getelementptr ptr, ptr %argv, i64 {i}")
+            self.w.emit(f"store ptr {self._pointer(arg)}, ptr {at}")
+        callback = self._field("%ctx", abi.CONTEXT_CALLBACK, "ptr")
+        args = f"ptr %ctx, i64 {s.index}, ptr %argv, i64 {len(s.args)}, ptr %result"
+        self._status(self.w.value(f"call i32 {callback}({args})"))
+        self._own(s.var, self.w.value("load ptr, ptr %result"))
+
+    def _make_tuple(self, s: H.MakeTuple) -> None:
+        pointer = self._api("tuple_new", "ptr", f"i64 {len(s.fields)}")
+        self._made(s.var, pointer)
+        for i, item in enumerate(s.fields):
+            value = self._pointer(item)
+            self._api("incref", "void", f"ptr {value}")
+            at = self.w.value(f"getelementptr i8, ptr {pointer}, i64 {abi.LIST_ITEMS + 8 * i}")
+            self.w.emit(f"store ptr {value}, ptr {at}")
+
+    def _tuple_field(self, s: H.TupleField) -> None:
+        item = self._field(self._pointer(s.value), abi.LIST_ITEMS + 8 * s.index, "ptr")
+        self._api("incref", "void", f"ptr {item}")
+        self._own(s.var, item)
+
+    def _make_shape(self, s: H.MakeShape) -> None:
+        values = [self._value(v) for v in s.values]
+        pointer = self._api("shape_new", "ptr", f"i64 {len(values)}")
+        self._made(s.var, pointer)
+        self._store_dims(pointer, abi.LIST_ITEMS, values)
+
+    def _make_number(self, s: H.MakeNumber) -> None:
+        dtype = E.scalar_dtype(s.value)
+        ty, code = number_type(dtype), abi.dtype_code(dtype)
+        value = self._value(s.value)
+        if ty in ("i64", "i1"):
+            wide = self._wide(s.value) if ty == "i1" else value
+            self._made(s.var, self._api("int_new", "ptr", f"i64 {wide}, i32 {code}"))
+        else:
+            wide = self.w.value(f"fpext float {value} to double") if ty == "float" else value
+            self._made(s.var, self._api("float_new", "ptr", f"double {wide}, i32 {code}"))
+
+    def _branch(self, s: H.Branch) -> None:
+        condition = self._value(s.condition)
+        then, otherwise, join = self.w.fresh("then"), self.w.fresh("else"), self.w.fresh("join")
+        number_slot: str | None = None
+        if isinstance(s.var, Var):
+            ty = number_type(E.scalar_dtype(s.var))
+            number_slot = f"%{self.w.fresh('number')}"
+            self.allocas.append(f"  {number_slot} = alloca {ty}")
+            self.number_slots[id(s.var)] = number_slot
+        self.w.emit(f"br i1 {condition}, label %{then}, label %{otherwise}")
+        for label, body in ((then, s.then), (otherwise, s.otherwise)):
+            self.w.label(label)
+            self.numbers.scopes.append({})
+            self._body(body)
+            self.numbers.scopes.pop()
+            self.w.emit(f"br label %{join}")
+        self.w.label(join)
+        if isinstance(s.var, Var):
+            ty = number_type(E.scalar_dtype(s.var))
+            self.numbers.define(s.var, self.w.value(f"load {ty}, ptr {number_slot}"))
+        elif s.var is not None:
+            self.pointers[id(s.var)] = self.w.value(f"load ptr, ptr {self._slot(s.var)}")
+
+    def _yield(self, s: H.Yield) -> None:
+        if isinstance(s.target, Var):
+            assert isinstance(s.value, Expr)
+            ty = number_type(E.scalar_dtype(s.target))
+            self.w.emit(f"store {ty} {self._value(s.value)}, ptr {self.number_slots[id(s.target)]}")
+        else:
+            assert isinstance(s.value, HostVar)
+            value = self._pointer(s.value)
+            self._api("incref", "void", f"ptr {value}")
+            self.w.emit(f"store ptr {value}, ptr {self._slot(s.target)}")
+
+    def _release(self, s: H.Release) -> None:
+        self._api("decref", "void", f"ptr {self._pointer(s.var)}")
+        self.w.emit(f"store ptr null, ptr {self._slot(s.var)}")
+
+    def _return(self, s: H.Return) -> None:
+        value = self._pointer(s.value)
+        self._api("incref", "void", f"ptr {value}")
+        self.w.emit(f"store ptr {value}, ptr %out")
+
+
+_STATEMENTS: dict[type[HostStmt], Callable[[HostEmitter, Any], None]] = {
+    H.CheckObject: HostEmitter._check_object,
+    H.Require: HostEmitter._require,
+    H.LoadDim: HostEmitter._load_dim,
+    H.LoadNumber: HostEmitter._load_number,
+    H.LoadScalar: HostEmitter._load_scalar,
+    H.Compute: HostEmitter._compute,
+    H.Arena: HostEmitter._arena,
+    H.Alloc: HostEmitter._alloc,
+    H.At: HostEmitter._at,
+    H.NewTensor: HostEmitter._new_tensor,
+    H.ViewOf: HostEmitter._view_of,
+    H.DataOf: HostEmitter._data_of,
+    H.ConstantAt: HostEmitter._constant_at,
+    H.ConstantObject: HostEmitter._constant_object,
+    H.Copy: HostEmitter._copy,
+    H.KernelCall: HostEmitter._kernel_call,
+    H.HostCall: HostEmitter._host_call,
+    H.PackedCall: HostEmitter._packed_call,
+    H.MakeTuple: HostEmitter._make_tuple,
+    H.TupleField: HostEmitter._tuple_field,
+    H.MakeShape: HostEmitter._make_shape,
+    H.MakeNumber: HostEmitter._make_number,
+    H.Branch: HostEmitter._branch,
+    H.Yield: HostEmitter._yield,
+    H.Release: HostEmitter._release,
+    H.Return: HostEmitter._return,
+}

@@ -1,0 +1,243 @@
+"""The compiler on one page: a module of graph and loop functions in, an executable out."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from supple.base import dtypes
+from supple.base.config import config
+from supple.base.errors import NotSupportedError
+from supple.base.target import Target
+from supple.base.target import target as make_target
+from supple.codegen.host import emit_host, entry_symbol
+from supple.codegen.kernel import KernelCode, emit_kernel
+from supple.codegen.llvm import compile_text
+from supple.ir.graph import Function
+from supple.ir.host import show_type
+from supple.ir.loop import PrimFunc
+from supple.ir.module import IRModule
+from supple.ir.node import Type
+from supple.ir.types import AnyType, BufferType, PrimType, ShapeType, StringType, TensorType, TupleType
+from supple.passes.host_values import shape_text
+from supple.passes.legalize import legalize
+from supple.passes.noalias import mark_noalias, used_functions, written_buffers
+from supple.passes.plan_memory import plan_memory
+from supple.passes.to_host import HostModule, KernelInfo, to_host
+from supple.runtime.abi import ErrorSite
+from supple.runtime.executable import Executable, Program
+from supple.runtime.signature import (
+    AnySpec,
+    FunctionInfo,
+    NumberSpec,
+    ParamSpec,
+    ShapeSpec,
+    Spec,
+    StringSpec,
+    TensorSpec,
+    TupleSpec,
+)
+from supple.schedule.default import schedule_func
+from supple.verify.well_formed import check_module
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One step of the pipeline on modules, and why it is where it is."""
+
+    name: str
+    run: Callable[[IRModule, Target], IRModule]
+    reason: str
+
+
+def _schedule(mod: IRModule, target: Target) -> IRModule:
+    scheduled = mod.clone()
+    for var, func in mod.items():
+        if isinstance(func, PrimFunc):
+            scheduled[var] = schedule_func(func, target)
+    return scheduled
+
+
+PIPELINE: tuple[Pass, ...] = (
+    Pass("remove_unused", lambda mod, _: used_functions(mod), "private functions nobody reaches cost compile time"),
+    Pass("legalize", lambda mod, _: legalize(mod), "operators become call_tir and loop functions"),
+    Pass("noalias", lambda mod, _: mark_noalias(mod), "all calls of loop functions are visible now"),
+    Pass("schedule", _schedule, "last, on loop functions as they will run: tiles, vectors, packing"),
+)
+"""The steps from the module as written to the module whose loop functions become kernels one by one."""
+
+
+@dataclass
+class Context:
+    """What the steps of one compilation share: seconds by step, and where dumps go."""
+
+    timings: dict[str, float] = field(default_factory=dict)
+    dump_dir: Path | None = None
+    _count: int = 0
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Time a step."""
+        start = time.perf_counter()
+        yield
+        self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - start
+
+    def dump(self, name: str, text: str, suffix: str = "py") -> None:
+        """Write a step's result to ``NN_name.py`` in the dump directory, if there is one."""
+        if self.dump_dir is not None:
+            self.dump_dir.mkdir(parents=True, exist_ok=True)
+            (self.dump_dir / f"{self._count:02d}_{name}.{suffix}").write_text(text, encoding="utf-8")
+            self._count += 1
+
+
+def compile(
+    mod: IRModule | Function | PrimFunc,
+    target: str | Target = "llvm",
+    *,
+    results: str = "match",
+    dump: str | Path | None = None,
+) -> Executable:
+    """Compile a module, or a single function, for a target.
+
+    ``results`` fixes how array results appear: ``"match"`` (as the first array argument), ``"numpy"``, ``"tensor"``
+    or ``"torch"``. ``dump`` is a directory that receives the module after every step (default: ``SUPPLE_DUMP``).
+
+    A bare function is reachable under its own name and as ``main``. Private functions cannot be called from outside.
+    Raises `DiagnosticError` for a module that is not well formed, `NotSupportedError` naming what native code cannot
+    do yet, ``ValueError`` for an unknown target.
+    """
+    machine = make_target(target)
+    if not machine.is_host:
+        raise NotSupportedError(f"target {machine} is not this machine: code for it cannot be loaded here")
+    context = Context(dump_dir=Path(dump) if dump is not None else config.dump_dir)
+    with _fewer_collections():
+        module, alias = _as_module(mod)
+        lowered = run_passes(module, machine, context)
+        return Executable(_generate(lowered, machine, context, results, alias))
+
+
+def run_passes(mod: IRModule, target: Target, context: Context | None = None) -> IRModule:
+    """The module after `PIPELINE`: ``call_tir`` and scheduled loop functions."""
+    context = context if context is not None else Context()
+    with context.step("verify"):
+        check_module(mod)
+    context.dump("input", _text(mod) if context.dump_dir else "")
+    for step in PIPELINE:
+        with context.step(step.name):
+            mod = step.run(mod, target)
+        if config.check:
+            with context.step("verify"):
+                check_module(mod)
+        context.dump(step.name, _text(mod) if context.dump_dir else "")
+    return mod
+
+
+def _generate(mod: IRModule, target: Target, context: Context, results: str, alias: str | None) -> Program:
+    """Kernels, then host code that calls them, then object code of both."""
+    sites: list[ErrorSite] = []
+    kernels: dict[str, KernelCode] = {}
+    objects: list[bytes] = []
+    with context.step("kernels"):
+        for index, (var, func) in enumerate(mod.items()):
+            if isinstance(func, PrimFunc):
+                symbol = f"kernel.{index}.{re.sub(r'[^A-Za-z0-9_]', '_', var.name_hint)}"
+                kernels[var.name_hint] = emit_kernel(func, symbol, target, sites)
+    with context.step("llvm kernels"):
+        for code in kernels.values():
+            context.dump(code.name, code.llvm_text, "ll")
+            objects.append(compile_text(code.llvm_text, target))
+    infos = {n: KernelInfo(c.name, c.params, c.symbols, c.workspace_bytes) for n, c in kernels.items()}
+    with context.step("host"):
+        host = to_host(mod, infos)
+        planned = [plan_memory(function) for function in host.functions]
+        public = [f.name for f in planned if "global_symbol" in mod[f.name].attrs]  # type: ignore[union-attr]
+        text = emit_host(planned, public, sites)
+    readable = "\n\n".join(function.text() for function in planned)
+    context.dump("host", readable, "txt")
+    context.dump("host", text, "ll")
+    with context.step("llvm host"):
+        objects.append(compile_text(text, target, level=1, passes=False))
+    functions = _functions(mod, host, public, alias)
+    return Program(
+        tuple(objects), functions, tuple(host.constants), tuple(sites), tuple(host.calls), readable, results,
+        context.timings,
+    )  # fmt: skip
+
+
+def _functions(mod: IRModule, host: HostModule, public: list[str], alias: str | None) -> tuple[FunctionInfo, ...]:
+    infos: list[FunctionInfo] = []
+    for name in public:
+        func = mod[name]
+        assert isinstance(func, (Function, PrimFunc))
+        params = _loop_params(func) if isinstance(func, PrimFunc) else _graph_params(func)
+        result = "" if isinstance(func, PrimFunc) else show_type(func.ret_ty)
+        infos.append(FunctionInfo(name, entry_symbol(name), params, result))
+        if name == alias:
+            infos.append(FunctionInfo("main", entry_symbol(name), params, result))
+    return tuple(infos)
+
+
+def _graph_params(func: Function) -> tuple[ParamSpec, ...]:
+    return tuple(ParamSpec(p.name, spec_of(p.ty)) for p in func.params)
+
+
+def _loop_params(func: PrimFunc) -> tuple[ParamSpec, ...]:
+    written = written_buffers(func)
+    params: list[ParamSpec] = []
+    for p in func.params:
+        if isinstance(p.ty, BufferType):
+            spec = TensorSpec(shape_text(p.ty.shape, p.ty.dtype), p.ty.dtype, len(p.ty.shape))
+            params.append(ParamSpec(p.name, spec, id(p) in written))
+        else:
+            params.append(ParamSpec(p.name, spec_of(p.ty)))
+    return tuple(params)
+
+
+def spec_of(ty: Type | None) -> Spec:
+    """A parameter's type as plain data."""
+    text = show_type(ty)
+    if isinstance(ty, TensorType):
+        return TensorSpec(text, ty.dtype, ty.ndim)
+    if isinstance(ty, TupleType):
+        return TupleSpec(text, tuple(spec_of(f) for f in ty.fields))
+    if isinstance(ty, ShapeType):
+        return ShapeSpec(text, ty.ndim)
+    if isinstance(ty, PrimType) and dtypes.row(ty.dtype).kind != "handle":
+        return NumberSpec(text, ty.dtype)
+    if isinstance(ty, StringType):
+        return StringSpec(text)
+    if ty is None or isinstance(ty, AnyType):
+        return AnySpec(text)
+    raise NotSupportedError(f"parameters of type {text} are not supported by native code")
+
+
+def _as_module(mod: Any) -> tuple[IRModule, str | None]:
+    """The module to compile, and the name that is reachable as ``main`` as well."""
+    if isinstance(mod, IRModule):
+        return mod, None
+    if not isinstance(mod, (Function, PrimFunc)):
+        raise TypeError(f"compile: expected an IRModule or a function, got {type(mod).__name__}")
+    name = str(mod.attrs.get("global_symbol", "main"))
+    func = mod.with_attr("global_symbol", name)
+    return IRModule({name: func}), None if name == "main" else name
+
+
+def _text(mod: IRModule) -> str:
+    return mod.script()
+
+
+@contextlib.contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Collect garbage less often: a compilation makes many nodes and little garbage."""
+    before = gc.get_threshold()
+    gc.set_threshold(200_000, 50, 50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

@@ -1,0 +1,23 @@
+"""The public exception classes."""
+
+from supple.base.errors import (
+    ArgumentError,
+    DiagnosticError,
+    ExecutionError,
+    InternalError,
+    NotSupportedError,
+    RegistryError,
+    SuppleError,
+    TypeCheckError,
+)
+
+__all__ = [
+    "ArgumentError",
+    "DiagnosticError",
+    "ExecutionError",
+    "InternalError",
+    "NotSupportedError",
+    "RegistryError",
+    "SuppleError",
+    "TypeCheckError",
+]

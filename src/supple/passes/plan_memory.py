@@ -1,0 +1,215 @@
+"""A place in one arena for every intermediate, by liveness, with symbolic sizes; early release of objects."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from supple.ir import expr as E
+from supple.ir import host as H
+from supple.ir.expr import int64
+from supple.ir.host import Body, HostFunction, HostStmt, HostVar
+from supple.ir.node import Expr, Node, children, replace
+from supple.sym.simplify import SHAPES
+
+ALIGNMENT = 64
+
+
+@dataclass(eq=False)
+class Slot:
+    """A part of the arena that several intermediates use one after another."""
+
+    nbytes: Expr
+    free_after: int  # position in the program of its current user's last use
+    name: str
+
+
+def plan_memory(function: HostFunction) -> HostFunction:
+    """Replace `Alloc` by places in an arena that is allocated once, and release objects after their last use.
+
+    Before::
+
+        a = alloc(n * 1024)
+        kernel f(x.data, a, n)
+        b = alloc(n * 1024)
+        kernel g(a, b, n)
+        c = alloc(n * 512)
+        kernel h(b, c, n)
+
+    After (``c`` reuses ``a``'s place, since ``n * 512 <= n * 1024`` for all sizes)::
+
+        arena = arena(2 * round_up(n * 1024))
+        a = arena + 0
+        ...
+        c = arena + 0
+
+    A slot is reused when its size is proved to be at least the new one, or can grow to it. Slots never overlap, so
+    a size that is not comparable gets a slot of its own.
+    """
+    last = _last_uses(function.body)
+    slots: list[Slot] = []
+    chosen: dict[int, Slot] = {}
+    for position, statement in enumerate(H.walk(function.body)):
+        if isinstance(statement, H.Alloc):
+            # a memory that is never used still needs its own place while its statement runs
+            end = last.get(id(statement.memory), position)
+            chosen[id(statement.memory)] = _choose(slots, _size(statement.nbytes), position, end, statement.memory.name)
+    if not slots:
+        return replace(function, body=_with_releases(function.body, last))
+    arena = HostVar("arena", "memory")
+    head: list[HostStmt] = []
+    offsets: dict[int, Expr] = {}
+    total: Expr = int64(0)
+    for slot in slots:
+        offsets[id(slot)] = total
+        total = _add(total, _round_up(slot.nbytes))
+    head.append(H.Arena(arena, total))
+    body = _place(function.body, arena, {key: offsets[id(slot)] for key, slot in chosen.items()})
+    return replace(function, body=(*head, *_with_releases(body, last)))
+
+
+def _size(nbytes: Expr) -> Expr:
+    """A size as the arena uses it: never negative (a dimension ``n - 1`` is checked where the tensor is made)."""
+    return E.Max(nbytes, int64(0)) if SHAPES.bounds(nbytes)[0] < 0 else nbytes
+
+
+def _choose(slots: list[Slot], nbytes: Expr, start: int, end: int, name: str) -> Slot:
+    """A free slot that is large enough (the one that wastes least), or one that can grow, or a new one."""
+    fitting: list[tuple[float, int, Slot]] = []
+    growing: Slot | None = None
+    for index, slot in enumerate(slots):
+        if slot.free_after >= start:
+            continue
+        if SHAPES.less_equal(nbytes, slot.nbytes) is True:
+            waste = SHAPES.bounds(E.Sub(slot.nbytes, nbytes))[1]
+            fitting.append((waste, index, slot))
+        elif SHAPES.less_equal(slot.nbytes, nbytes) is True:
+            growing = slot
+    if fitting:
+        slot = min(fitting, key=lambda item: (item[0], item[1]))[2]
+    elif growing is not None:
+        slot = growing
+        slot.nbytes = nbytes
+    else:
+        slot = Slot(nbytes, end, name)
+        slots.append(slot)
+    slot.free_after = end
+    return slot
+
+
+def _round_up(nbytes: Expr) -> Expr:
+    if isinstance(nbytes, E.IntImm):
+        return int64(math.ceil(nbytes.value / ALIGNMENT) * ALIGNMENT)
+    low, _ = SHAPES.bounds(E.FloorMod(nbytes, int64(ALIGNMENT)))
+    if low == 0 and SHAPES.equal(E.FloorMod(nbytes, int64(ALIGNMENT)), int64(0)) is True:
+        return nbytes
+    return E.Mul(E.FloorDiv(E.Add(nbytes, int64(ALIGNMENT - 1)), int64(ALIGNMENT)), int64(ALIGNMENT))
+
+
+def _add(a: Expr, b: Expr) -> Expr:
+    if isinstance(a, E.IntImm) and isinstance(b, E.IntImm):
+        return int64(a.value + b.value)
+    return b if isinstance(a, E.IntImm) and a.value == 0 else E.Add(a, b)
+
+
+def _place(body: Body, base: HostVar, offsets: dict[int, Expr]) -> Body:
+    placed: list[HostStmt] = []
+    for statement in body:
+        if isinstance(statement, H.Alloc):
+            placed.append(H.At(statement.memory, base, offsets[id(statement.memory)], span=statement.span))
+        elif isinstance(statement, H.Branch):
+            then, otherwise = _place(statement.then, base, offsets), _place(statement.otherwise, base, offsets)
+            placed.append(replace(statement, then=then, otherwise=otherwise))
+        else:
+            placed.append(statement)
+    return tuple(placed)
+
+
+# ----------------------------------------------------------------------------------------------------------- liveness
+
+
+def _host_vars(statement: HostStmt) -> list[HostVar]:
+    """The memories and objects that a statement mentions, those in its branches excluded."""
+    found: list[HostVar] = []
+    for child in children(statement):
+        if isinstance(child, HostVar):
+            found.append(child)
+    return found
+
+
+def _last_uses(body: Body) -> dict[int, int]:
+    """The position (in the order of the text) of the last statement that uses each memory or object.
+
+    Uses of a memory count as uses of the object that it belongs to. The function has no loops, and at most one of two
+    branches runs, so the order of the text is an order of execution.
+    """
+    last: dict[int, int] = {}
+    owners: dict[int, HostVar] = {}
+    for position, statement in enumerate(H.walk(body)):
+        for var in _host_vars(statement):
+            last[id(var)] = position
+            owner = owners.get(id(var))
+            while owner is not None:
+                last[id(owner)] = position
+                owner = owners.get(id(owner))
+        if isinstance(statement, H.DataOf):
+            owners[id(statement.memory)] = statement.value
+    return last
+
+
+_MAKES_OBJECT = (
+    H.NewTensor, H.ViewOf, H.HostCall, H.PackedCall, H.MakeTuple, H.TupleField, H.MakeShape, H.MakeNumber,
+    H.ConstantObject,
+)  # fmt: skip
+
+
+def _with_releases(body: Body, last: dict[int, int]) -> Body:
+    """Release every object after its last use, where that use is in the same body as its definition.
+
+    An object whose last use is inside a branch is released after the branch.
+    """
+    counter = _Counter()
+    return _release_in(body, last, counter)
+
+
+class _Counter:
+    """Counts statements in the order of `H.walk`."""
+
+    def __init__(self) -> None:
+        self.position = 0
+
+
+def _release_in(body: Body, last: dict[int, int], counter: _Counter) -> Body:
+    result: list[HostStmt] = []
+    mine: list[tuple[HostVar, int]] = []
+    for statement in body:
+        if isinstance(statement, H.Arena):
+            result.append(statement)
+            continue
+        counter.position += 1
+        new: Node = statement
+        if isinstance(statement, H.Branch):
+            then = _release_in(statement.then, last, counter)
+            otherwise = _release_in(statement.otherwise, last, counter)
+            new = replace(statement, then=then, otherwise=otherwise)
+        assert isinstance(new, HostStmt)
+        result.append(new)
+        made = _made(statement)
+        if made is not None:
+            mine.append((made, last.get(id(made), counter.position - 1)))
+        if isinstance(statement, H.Return):
+            continue
+        ended = [var for var, end in mine if end < counter.position]
+        if ended:
+            mine = [(var, end) for var, end in mine if end >= counter.position]
+            result.extend(H.Release(var) for var in ended)
+    return tuple(result)
+
+
+def _made(statement: HostStmt) -> HostVar | None:
+    if isinstance(statement, _MAKES_OBJECT):
+        var: HostVar = statement.var
+        return var
+    if isinstance(statement, H.Branch) and isinstance(statement.var, HostVar):
+        return statement.var
+    return None

@@ -1,0 +1,192 @@
+"""One running call of a compiled function: its context, argument headers, and the way back into Python."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from supple.runtime import abi
+from supple.runtime.boxing import box, unbox
+from supple.runtime.native import runtime
+from supple.runtime.signature import FunctionInfo, TensorSpec, header_words
+from supple.runtime.stack import stack_budget
+
+if TYPE_CHECKING:
+    from supple.runtime.executable import Executable
+
+DEPTH_LIMIT = 5000
+"""Nested calls of compiled functions before ``RecursionError`` (deep frames hit the stack's budget before that)."""
+
+
+class _Thread(threading.local):
+    """The call of this thread that is waiting for a Python callback, and how much stack the thread may use."""
+
+    parent: Activation | None = None
+
+    def __init__(self) -> None:
+        self.budget = stack_budget()
+
+
+_thread = _Thread()
+
+
+class Activation:
+    """Memory of one call: context, result, argument pointers and tensor headers, in one buffer of fixed layout.
+
+    Activations are reused for later calls of the same function; one call owns it from start to end.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_buffer",
+        "address",
+        "args",
+        "args_address",
+        "arguments",
+        "boxed",
+        "exception",
+        "executable",
+        "fixed",
+        "header_at",
+        "keep",
+        "kind",
+        "result_address",
+        "words",
+    )  # fmt: skip
+
+    def __init__(self, executable: Executable, info: FunctionInfo) -> None:
+        count = len(info.params)
+        context = abi.CONTEXT_BYTES // 8
+        self.header_at: list[int] = []
+        at = context + 1 + count
+        for param in info.params:
+            self.header_at.append(at)
+            at += header_words(param.spec)
+        self._buffer = (ctypes.c_int64 * at)()
+        self.address = ctypes.addressof(self._buffer)
+        self.words = memoryview(self._buffer).cast("B").cast("q")
+        self.result_address = self.address + 8 * context
+        self.args_address = self.result_address + 8
+        self.executable = executable
+        self.kind: str | None = None
+        self.keep: list[object] = []
+        self.boxed: list[int] = []
+        self.arguments: dict[int, object] = {}
+        self.exception: BaseException | None = None
+        self.args: tuple[object, ...] = ()
+        self.fixed: tuple[int | None, ...] = ()
+        self._prepare(info, context)
+
+    def _prepare(self, info: FunctionInfo, context: int) -> None:
+        words = self.words
+        words[abi.CONTEXT_DEPTH_LIMIT // 8] = DEPTH_LIMIT
+        words[abi.CONTEXT_API // 8] = runtime().api_address
+        words[abi.CONTEXT_CONSTANTS // 8] = self.executable.constants_address
+        words[abi.CONTEXT_CALLBACK // 8] = _DISPATCH_ADDRESS
+        words[abi.CONTEXT_ACTIVATION // 8] = id(self)
+        fixed: list[int | None] = []
+        for i, (param, at) in enumerate(zip(info.params, self.header_at, strict=True)):
+            if not header_words(param.spec):
+                fixed.append(None)
+                continue
+            assert isinstance(param.spec, TensorSpec)
+            assert param.spec.dtype is not None
+            address = self.address + 8 * at
+            words[context + 1 + i] = address
+            words[at] = 1
+            words[at + 1] = abi.Kind.TENSOR | (abi.dtype_code(param.spec.dtype) << 32)
+            words[at + abi.TENSOR_NDIM // 8] = param.spec.ndim
+            fixed.append(address)
+        self.fixed = tuple(fixed)
+
+    def begin(self, args: tuple[object, ...]) -> None:
+        """Start a call: inherit depth and stack limit from a call of this thread that waits for a callback."""
+        words = self.words
+        parent = _thread.parent
+        if parent is None:
+            words[abi.CONTEXT_DEPTH // 8] = 0
+            words[abi.CONTEXT_STACK_LIMIT // 8] = 0
+            words[abi.CONTEXT_STACK_BUDGET // 8] = _thread.budget
+        else:
+            words[abi.CONTEXT_DEPTH // 8] = parent.words[abi.CONTEXT_DEPTH // 8]
+            words[abi.CONTEXT_STACK_LIMIT // 8] = parent.words[abi.CONTEXT_STACK_LIMIT // 8]
+        words[abi.CONTEXT_BYTES // 8] = 0
+        self.args = args
+
+    def put_boxed(self, position: int, address: int, value: object) -> None:
+        """Pass a boxed value; the call owns its reference."""
+        self.boxed.append(address)
+        self.words[abi.CONTEXT_BYTES // 8 + 1 + position] = address
+
+    def argument_map(self) -> dict[int, object]:
+        """Native objects of the arguments -> what the caller passed (made when it is first needed)."""
+        if not self.arguments:
+            first = abi.CONTEXT_BYTES // 8 + 1
+            for i, value in enumerate(self.args):
+                self.arguments[self.words[first + i]] = value
+        return self.arguments
+
+    def end(self) -> None:
+        """Finish a call: give up what it holds."""
+        if self.boxed:
+            decref = runtime().decref
+            for address in self.boxed:
+                decref(address)
+            self.boxed.clear()
+        if self.keep:
+            self.keep.clear()
+        if self.arguments:
+            self.arguments.clear()
+        self.kind = None
+        self.args = ()
+        self.exception = None
+
+    def take_result(self, kind: str) -> Any:
+        """The result as a Python value; the native reference is given up."""
+        address = self.words[abi.CONTEXT_BYTES // 8]
+        try:
+            return unbox(address, self.argument_map(), kind)
+        finally:
+            runtime().decref(address)
+
+    def call_python(self, function: Callable[..., Any], args_address: int, count: int, result_address: int) -> None:
+        """Call a packed function on native objects and store its boxed result."""
+        addresses = (ctypes.c_uint64 * count).from_address(args_address)[:] if count else []
+        arguments = self.argument_map()
+        values = [unbox(a, arguments, "tensor", originals=False) for a in addresses]
+        before = _thread.parent
+        _thread.parent = self
+        try:
+            result = function(*values)
+        finally:
+            _thread.parent = before
+        ctypes.c_uint64.from_address(result_address).value = box(result)
+
+
+def _dispatch(context: int, call: int, args: int, count: int, result: int) -> int:
+    """Every call from compiled code into Python comes through here; an exception is kept for the entry to raise."""
+    identity = ctypes.c_size_t.from_address(context + abi.CONTEXT_ACTIVATION).value
+    activation: Activation = ctypes.cast(identity, ctypes.py_object).value
+    try:
+        activation.call_python(activation.executable.packed_function(call), args, count, result)
+    except BaseException as error:
+        activation.exception = error
+        return abi.Status.PYTHON_EXCEPTION
+    return abi.Status.OK
+
+
+_DISPATCH = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
+)(_dispatch)
+_DISPATCH_ADDRESS = ctypes.cast(_DISPATCH, ctypes.c_void_p).value or 0
+
+
+def print_values(*values: Any, format: str = "") -> None:
+    """What ``R.print`` calls: with a format, ``format.format(*values)``, else the values as ``print`` shows them."""
+    shown = [np.asarray(v) if hasattr(v, "__array__") else v for v in values]
+    sys.stdout.write((format.format(*shown) if format else " ".join(str(v) for v in shown)) + "\n")

@@ -1,0 +1,276 @@
+"""Compiled modules: the executable, its functions, the virtual machine that runs them."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from supple.base.errors import ArgumentError, ExecutionError, InternalError
+from supple.base.registry import did_you_mean
+from supple.base.source import excerpt
+from supple.runtime import abi
+from supple.runtime.abi import ErrorSite, Status
+from supple.runtime.activation import Activation, print_values
+from supple.runtime.boxing import RESULT_KINDS, box, describe
+from supple.runtime.device import Device
+from supple.runtime.native import Library, load_objects, runtime
+from supple.runtime.packed import get_global_func
+from supple.runtime.signature import FunctionInfo, TensorSpec, header_words, make_converter
+from supple.runtime.tensor import NDArray
+
+_KEPT_ACTIVATIONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PackedCall:
+    """A call from compiled code into Python: a registered function, or ``R.print`` with its format."""
+
+    name: str
+    format: str | None = None
+
+
+@dataclass(eq=False)
+class Program:
+    """All that was compiled, as plain data: what an artifact stores.
+
+    ``objects`` is object code; ``functions`` are the entries; ``constants`` the tensors it refers to by index;
+    ``sites`` the places that can fail; ``calls`` the calls into Python; ``text`` the host functions for reading.
+    """
+
+    objects: tuple[bytes, ...]
+    functions: tuple[FunctionInfo, ...]
+    constants: tuple[NDArray | str, ...] = ()
+    sites: tuple[ErrorSite, ...] = ()
+    calls: tuple[PackedCall, ...] = ()
+    text: str = ""
+    results: str = "match"
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+
+class Executable:
+    """A compiled module. Its code is in memory as long as the executable or any function taken from it is."""
+
+    def __init__(self, program: Program) -> None:
+        if program.results not in RESULT_KINDS:
+            raise ValueError(f"results: expected one of {', '.join(RESULT_KINDS)}, got {program.results!r}")
+        self.program = program
+        self._constants = _Constants(program.constants)
+        self.constants_address = self._constants.address
+        self._library: Library = load_objects(program.objects, [f.symbol for f in program.functions])
+        self._functions: dict[str, CompiledFunction] = {}
+        for info in program.functions:
+            self._functions[info.name] = CompiledFunction(self, info, self._library.addresses[info.symbol])
+
+    @property
+    def functions(self) -> list[str]:
+        """The names of the functions that can be called."""
+        return list(self._functions)
+
+    @property
+    def timings(self) -> Mapping[str, float]:
+        """Seconds that each step of the compilation took."""
+        return self.program.timings
+
+    def __getitem__(self, name: str) -> CompiledFunction:
+        """The function of that name; raises ``KeyError`` with close names for a miss."""
+        function = self._functions.get(name)
+        if function is None:
+            known = ", ".join(self._functions) or "none"
+            raise KeyError(
+                f"the executable has no function {name!r}{did_you_mean(name, self._functions)} (functions: {known})"
+            )
+        return function
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._functions
+
+    def as_text(self) -> str:
+        """The functions and the host code that calls the kernels, for reading."""
+        heads = "\n".join(str(info) for info in self.program.functions)
+        return f"{heads}\n\n{self.program.text}"
+
+    def show(self) -> None:
+        """Print `as_text`."""
+        print(self.as_text())
+
+    def packed_function(self, call: int) -> Callable[..., Any]:
+        """The Python function of a call from compiled code; raises `RegistryError` when it is not registered."""
+        target = self.program.calls[call]
+        if target.format is not None:
+            return functools.partial(print_values, format=target.format)
+        function = get_global_func(target.name)
+        assert function is not None
+        return function
+
+
+class CompiledFunction:
+    """A compiled function. Calling it checks the arguments, runs native code once, and returns Python values.
+
+    Arrays are numpy arrays, `Tensor`, torch tensors or CPU DLPack objects, shared without copies (views that are not
+    compact are copied). Raises `ArgumentError` for arguments that do not fit the signature, `ExecutionError` for
+    failures inside, and whatever a packed function raised.
+    """
+
+    def __init__(self, executable: Executable, info: FunctionInfo, address: int) -> None:
+        self.executable = executable
+        self.info = info
+        self.__name__ = info.name
+        self._native = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(address)
+        self._results = executable.program.results
+        self._free: list[Activation] = []
+        layout = Activation(executable, info)
+        self._converters = tuple(
+            make_converter(info.name, i, param, at)
+            for i, (param, at) in enumerate(zip(info.params, layout.header_at, strict=True))
+        )
+        self._written = tuple(i for i, p in enumerate(info.params) if p.written)
+        self._free.append(layout)
+
+    def __call__(self, *args: Any) -> Any:
+        converters = self._converters
+        if len(args) != len(converters):
+            raise ArgumentError(self._wrong_count(len(args)))
+        try:
+            activation = self._free.pop()
+        except IndexError:
+            activation = Activation(self.executable, self.info)
+        try:
+            activation.begin(args)
+            for convert, value in zip(converters, args):
+                convert(activation, value)
+            if self._written:
+                self._refuse_overlap(activation)
+            status = self._native(activation.address, activation.args_address, activation.result_address)
+            if status:
+                raise self._failure(activation, status, args)
+            kind = self._results if self._results != "match" else activation.kind or "tensor"
+            return activation.take_result(kind)
+        finally:
+            activation.end()
+            if len(self._free) < _KEPT_ACTIVATIONS:
+                self._free.append(activation)
+
+    def __repr__(self) -> str:
+        return f"<compiled function {self.info}>"
+
+    def _wrong_count(self, count: int) -> str:
+        names = ", ".join(p.name for p in self.info.params)
+        expected = len(self._converters)
+        return f"{self.info.name}: expected {expected} argument{'' if expected == 1 else 's'} ({names}), got {count}"
+
+    def _refuse_overlap(self, activation: Activation) -> None:
+        ranges: list[tuple[int, int, str] | None] = []
+        for param, at in zip(self.info.params, activation.header_at, strict=True):
+            if header_words(param.spec):
+                start = activation.words[at + abi.TENSOR_DATA // 8]
+                ranges.append((start, start + activation.words[at + abi.TENSOR_NBYTES // 8], param.name))
+            else:
+                ranges.append(None)
+        for i in self._written:
+            output = ranges[i]
+            for j, other in enumerate(ranges):
+                if i != j and output and other and output[0] < other[1] and other[0] < output[1]:
+                    raise ArgumentError(
+                        f"{self.info.name}: parameter {output[2]}: the function writes into it, "
+                        f"but its memory overlaps parameter {other[2]}"
+                    )
+
+    def _failure(self, activation: Activation, status: int, args: tuple[object, ...]) -> BaseException:
+        name = self.info.name
+        if status == Status.PYTHON_EXCEPTION:
+            error = activation.exception
+            return error if error is not None else InternalError(f"{name}: a callback failed without an exception")
+        if status == Status.RECURSION:
+            return RecursionError(f"{name}: compiled functions call each other too deeply")
+        if status == Status.OUT_OF_MEMORY:
+            return MemoryError(f"{name}: not enough memory for an intermediate or a result")
+        if status not in (Status.ERROR_SITE, Status.BAD_SIZE):
+            return InternalError(f"{name}: native code returned the unknown status {status}")
+        number, _, *values = struct.unpack(f"<ii{abi.CONTEXT_VALUE_COUNT}q", ctypes.string_at(activation.address, 56))
+        site = self.executable.program.sites[number]
+        actual = _fill(site.detail, values)
+        outermost = values[5] == activation.words[abi.CONTEXT_DEPTH // 8] + 1
+        if site.kind == "parameter" and site.param is not None and outermost:
+            actual = _shape_of(args[site.param], self.info.params[site.param].spec, actual)
+        message = _fill(site.message, values).replace("{actual}", actual)
+        if site.kind == "parameter":
+            return ArgumentError(message)
+        where = f"\n{excerpt(site.span)}" if site.span is not None else ""
+        return ExecutionError(message + where)
+
+
+def _shape_of(value: object, spec: object, otherwise: str) -> str:
+    if isinstance(spec, TensorSpec):
+        shape = getattr(value, "shape", None)
+        return str(tuple(shape)) if shape is not None else otherwise
+    return describe(value) if not isinstance(value, (tuple, list)) else otherwise
+
+
+def _fill(message: str, values: Sequence[int]) -> str:
+    return re.sub(r"\{([0-5])\}", lambda match: str(values[int(match[1])]), message)
+
+
+class _Constants:
+    """Constants in memory, 64-byte aligned, and the table of pointers that compiled code reads."""
+
+    def __init__(self, constants: Sequence[NDArray | str]) -> None:
+        self._arrays = [_aligned(c) for c in constants if not isinstance(c, str)]
+        arrays = iter(self._arrays)
+        self._objects: list[int] = []
+        pointers: list[int] = []
+        for constant in constants:
+            if isinstance(constant, str):
+                self._objects.append(box(constant))
+                pointers.append(self._objects[-1])
+            else:
+                pointers.append(next(arrays).ctypes.data)
+        self._table = (ctypes.c_void_p * max(1, len(pointers)))(*pointers)
+        self.address = ctypes.addressof(self._table)
+        self._decref = runtime().decref
+
+    def __del__(self) -> None:
+        for address in getattr(self, "_objects", ()):
+            self._decref(address)
+
+
+def _aligned(array: NDArray) -> NDArray:
+    """A copy at an address that is a multiple of 64."""
+    memory = np.empty(array.nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    copy: NDArray = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+class VirtualMachine:
+    """Runs an executable's functions: ``vm["main"](x, w)``.
+
+    ``device`` is accepted for the sake of Relax's signature; it must be the CPU. Several threads may call the same
+    machine at once.
+    """
+
+    def __init__(self, executable: Executable, device: Device | Sequence[Device] | None = None, **options: Any) -> None:
+        if not isinstance(executable, Executable):
+            raise TypeError(
+                f"VirtualMachine: expected an Executable, got {type(executable).__name__}; "
+                "compile the module first: supple.compile(mod)"
+            )
+        if options:
+            raise TypeError(f"VirtualMachine: unknown option {next(iter(options))!r}")
+        devices = [device] if isinstance(device, Device) else list(device or ())
+        if any(not isinstance(d, Device) for d in devices):
+            raise TypeError(f"VirtualMachine: expected a device such as supple.cpu(), got {device!r}")
+        self.module = executable
+
+    def __getitem__(self, name: str) -> CompiledFunction:
+        return self.module[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.module

@@ -1,0 +1,132 @@
+"""Loads native code: the runtime's own library (once a process) and the object code of executables."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from supple.base.errors import InternalError
+from supple.runtime import abi
+from supple.runtime.native_ir import RUNTIME_IR
+
+_lock = threading.Lock()
+_names = itertools.count()
+
+ALLOWED_IMPORTS = ("malloc", "free", "memcpy", "memmove", "memset")
+"""The only functions of the process that compiled code may refer to; anything else fails when it is loaded."""
+
+
+class Library:
+    """Object code in memory. Its functions may be called while the library is alive."""
+
+    __slots__ = ("_jit", "_tracker", "addresses")
+
+    def __init__(self, jit: Any, tracker: Any, addresses: dict[str, int]) -> None:
+        self._jit = jit
+        self._tracker = tracker
+        self.addresses = addresses
+
+
+@functools.cache
+def _jit() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    machine = target.create_target_machine(cpu=cpu, features=features, opt=1, reloc="pic", codemodel="small")
+    return llvm.create_lljit_compiler(machine, use_jit_link=True, suppress_errors=True)
+
+
+@functools.cache
+def _process_addresses() -> dict[str, int]:
+    process = ctypes.CDLL(None)
+    found: dict[str, int] = {}
+    for name in ALLOWED_IMPORTS:
+        address = ctypes.cast(getattr(process, name), ctypes.c_void_p).value
+        if address is None:
+            raise InternalError(f"the C library has no {name}")
+        found[name] = address
+    return found
+
+
+def load_objects(objects: Iterable[bytes], exports: Iterable[str], imports: Mapping[str, int] | None = None) -> Library:
+    """Link object code and load it; raises `InternalError` when it refers to a symbol that is neither defined in the
+    objects, nor in ``imports``, nor on the allow-list."""
+    builder = llvm.JITLibraryBuilder()
+    for data in objects:
+        builder.add_object_img(data)
+    return _link(builder, exports, imports)
+
+
+def _link(builder: Any, exports: Iterable[str], imports: Mapping[str, int] | None) -> Library:
+    for name, address in {**_process_addresses(), **(imports or {})}.items():
+        builder.import_symbol(name, address)
+    names = list(exports)
+    for name in names:
+        builder.export_symbol(name)
+    with _lock:
+        jit = _jit()
+        try:
+            tracker = builder.link(jit, f"supple.{next(_names)}")
+        except RuntimeError as error:
+            raise InternalError(f"compiled code cannot be linked: {error}") from None
+    return Library(jit, tracker, {name: tracker[name] for name in names})
+
+
+_EXPORTS = (*abi.API, "free_object", "python_new", "arena_trim", "live_objects", "live_arenas")
+
+
+class Runtime:
+    """The runtime's native functions, callable from Python, and their table for compiled code."""
+
+    def __init__(self) -> None:
+        self.library = _link(llvm.JITLibraryBuilder().add_ir(RUNTIME_IR), _EXPORTS, None)
+        at = self.library.addresses
+        self.api = (ctypes.c_void_p * len(abi.API))(*(at[name] for name in abi.API))
+        self.api_address = ctypes.addressof(self.api)
+        i32, i64, pointer, double = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p, ctypes.c_double
+
+        def function(name: str, result: Any, *params: Any) -> Any:
+            # PYFUNCTYPE keeps the GIL: these calls are shorter than releasing it
+            return ctypes.PYFUNCTYPE(result, *params)(at[name])
+
+        self.incref = function("incref", None, pointer)
+        self.tensor_new = function("tensor_new", pointer, i64, i32, i64)
+        self.tensor_view = function("tensor_view", pointer, i64, i32, i64, pointer, pointer)
+        self.tuple_new = function("tuple_new", pointer, i64)
+        self.shape_new = function("shape_new", pointer, i64)
+        self.int_new = function("int_new", pointer, i64, i32)
+        self.float_new = function("float_new", pointer, double, i32)
+        self.python_new = function("python_new", pointer, pointer)
+        self.free_object = function("free_object", None, pointer)
+        self.arena_trim = function("arena_trim", i64)
+        # may run a deleter that calls back into Python: CFUNCTYPE releases the GIL around it
+        self.decref = ctypes.CFUNCTYPE(None, pointer)(at["decref"])
+
+
+@functools.cache
+def runtime() -> Runtime:
+    """The one runtime library of the process; compiled when it is first used and never freed."""
+    return Runtime()
+
+
+def live_objects() -> int:
+    """How many native objects exist now (for tests of ownership)."""
+    return ctypes.c_int64.from_address(runtime().library.addresses["live_objects"]).value
+
+
+def live_arenas() -> int:
+    """How many arenas are taken by running activations now."""
+    return ctypes.c_int64.from_address(runtime().library.addresses["live_arenas"]).value
+
+
+def trim() -> int:
+    """Free the arenas that are kept for later calls; returns how many."""
+    count: int = runtime().arena_trim()
+    return count

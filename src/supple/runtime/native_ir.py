@@ -1,0 +1,422 @@
+"""The runtime's native part as LLVM IR: objects, reference counts, the pool of arenas. Layouts are in ``abi``.
+
+Only ``malloc`` and ``free`` come from outside. The library is never unloaded: deleters point into it.
+"""
+
+from __future__ import annotations
+
+RUNTIME_IR = r"""
+declare ptr @malloc(i64)
+declare void @free(ptr)
+
+@live_objects = global i64 0
+@live_arenas = global i64 0
+@arena_lock = internal global i32 0
+@arena_clock = internal global i64 0
+@arena_kept = internal global i64 0
+@arena_slots = internal global [16 x { ptr, i64, i64 }] zeroinitializer   ; memory, bytes, clock when it was put back
+
+; ---------------------------------------------------------------------------------------------------- reference counts
+
+define void @incref(ptr %object) {
+  %none = icmp eq ptr %object, null
+  br i1 %none, label %done, label %count
+count:
+  %old = atomicrmw add ptr %object, i64 1 monotonic
+  br label %done
+done:
+  ret void
+}
+
+define void @decref(ptr %object) {
+  %none = icmp eq ptr %object, null
+  br i1 %none, label %done, label %count
+count:
+  %old = atomicrmw sub ptr %object, i64 1 acq_rel
+  %last = icmp eq i64 %old, 1
+  br i1 %last, label %destroy, label %done
+destroy:
+  %kind.at = getelementptr i8, ptr %object, i64 8
+  %kind = load i32, ptr %kind.at
+  switch i32 %kind, label %delete [ i32 1, label %tensor
+                                    i32 2, label %tuple ]
+tensor:
+  %owner.at = getelementptr i8, ptr %object, i64 32
+  %owner = load ptr, ptr %owner.at
+  call void @decref(ptr %owner)
+  br label %delete
+tuple:
+  %length.at = getelementptr i8, ptr %object, i64 24
+  %length = load i64, ptr %length.at
+  %fields = getelementptr i8, ptr %object, i64 32
+  br label %next
+next:
+  %i = phi i64 [ 0, %tuple ], [ %i.next, %field ]
+  %more = icmp slt i64 %i, %length
+  br i1 %more, label %field, label %delete
+field:
+  %field.at = getelementptr ptr, ptr %fields, i64 %i
+  %value = load ptr, ptr %field.at
+  call void @decref(ptr %value)
+  %i.next = add i64 %i, 1
+  br label %next
+delete:
+  %deleter.at = getelementptr i8, ptr %object, i64 16
+  %deleter = load ptr, ptr %deleter.at
+  %kept = icmp eq ptr %deleter, null
+  br i1 %kept, label %done, label %run
+run:
+  call void %deleter(ptr %object)
+  br label %done
+done:
+  ret void
+}
+
+define void @free_object(ptr %object) {
+  %old = atomicrmw sub ptr @live_objects, i64 1 monotonic
+  call void @free(ptr %object)
+  ret void
+}
+
+; ------------------------------------------------------------------------------------------------------------- objects
+
+define internal ptr @object_new(i64 %bytes, i32 %kind, i32 %code) {
+  %object = call ptr @malloc(i64 %bytes)
+  %none = icmp eq ptr %object, null
+  br i1 %none, label %done, label %fill
+fill:
+  store i64 1, ptr %object
+  %kind.at = getelementptr i8, ptr %object, i64 8
+  store i32 %kind, ptr %kind.at
+  %code.at = getelementptr i8, ptr %object, i64 12
+  store i32 %code, ptr %code.at
+  %deleter.at = getelementptr i8, ptr %object, i64 16
+  store ptr @free_object, ptr %deleter.at
+  %old = atomicrmw add ptr @live_objects, i64 1 monotonic
+  br label %done
+done:
+  ret ptr %object
+}
+
+define ptr @tensor_new(i64 %ndim, i32 %code, i64 %nbytes) {
+  %fits = icmp ult i64 %nbytes, 4611686018427387904
+  br i1 %fits, label %allocate, label %fail
+allocate:
+  %dims = mul i64 %ndim, 8
+  %header = add i64 %dims, 56
+  %slack = add i64 %header, 64
+  %total = add i64 %slack, %nbytes
+  %object = call ptr @object_new(i64 %total, i32 1, i32 %code)
+  %none = icmp eq ptr %object, null
+  br i1 %none, label %fail, label %fill
+fill:
+  %address = ptrtoint ptr %object to i64
+  %end = add i64 %address, %header
+  %end.up = add i64 %end, 63
+  %aligned = and i64 %end.up, -64
+  %offset = sub i64 %aligned, %address
+  %data = getelementptr i8, ptr %object, i64 %offset
+  %data.at = getelementptr i8, ptr %object, i64 24
+  store ptr %data, ptr %data.at
+  %owner.at = getelementptr i8, ptr %object, i64 32
+  store ptr null, ptr %owner.at
+  %ndim.at = getelementptr i8, ptr %object, i64 40
+  store i64 %ndim, ptr %ndim.at
+  %nbytes.at = getelementptr i8, ptr %object, i64 48
+  store i64 %nbytes, ptr %nbytes.at
+  ret ptr %object
+fail:
+  ret ptr null
+}
+
+define ptr @tensor_view(i64 %ndim, i32 %code, i64 %nbytes, ptr %data, ptr %owner) {
+  %dims = mul i64 %ndim, 8
+  %header = add i64 %dims, 56
+  %object = call ptr @object_new(i64 %header, i32 1, i32 %code)
+  %none = icmp eq ptr %object, null
+  br i1 %none, label %done, label %fill
+fill:
+  call void @incref(ptr %owner)
+  %data.at = getelementptr i8, ptr %object, i64 24
+  store ptr %data, ptr %data.at
+  %owner.at = getelementptr i8, ptr %object, i64 32
+  store ptr %owner, ptr %owner.at
+  %ndim.at = getelementptr i8, ptr %object, i64 40
+  store i64 %ndim, ptr %ndim.at
+  %nbytes.at = getelementptr i8, ptr %object, i64 48
+  store i64 %nbytes, ptr %nbytes.at
+  br label %done
+done:
+  ret ptr %object
+}
+
+define internal ptr @list_new(i64 %length, i32 %kind) {
+  %items = mul i64 %length, 8
+  %bytes = add i64 %items, 32
+  %object = call ptr @object_new(i64 %bytes, i32 %kind, i32 0)
+  %none = icmp eq ptr %object, null
+  br i1 %none, label %done, label %fill
+fill:
+  %length.at = getelementptr i8, ptr %object, i64 24
+  store i64 %length, ptr %length.at
+  %first = getelementptr i8, ptr %object, i64 32
+  br label %next
+next:
+  %i = phi i64 [ 0, %fill ], [ %i.next, %clear ]
+  %more = icmp slt i64 %i, %length
+  br i1 %more, label %clear, label %done
+clear:
+  %item.at = getelementptr ptr, ptr %first, i64 %i
+  store ptr null, ptr %item.at
+  %i.next = add i64 %i, 1
+  br label %next
+done:
+  ret ptr %object
+}
+
+define ptr @tuple_new(i64 %length) {
+  %object = call ptr @list_new(i64 %length, i32 2)
+  ret ptr %object
+}
+
+define ptr @shape_new(i64 %length) {
+  %object = call ptr @list_new(i64 %length, i32 3)
+  ret ptr %object
+}
+
+define ptr @int_new(i64 %value, i32 %code) {
+  %object = call ptr @object_new(i64 32, i32 4, i32 %code)
+  %none = icmp eq ptr %object, null
+  br i1 %none, label %done, label %fill
+fill:
+  %value.at = getelementptr i8, ptr %object, i64 24
+  store i64 %value, ptr %value.at
+  br label %done
+done:
+  ret ptr %object
+}
+
+define ptr @float_new(double %value, i32 %code) {
+  %object = call ptr @object_new(i64 32, i32 5, i32 %code)
+  %none = icmp eq ptr %object, null
+  br i1 %none, label %done, label %fill
+fill:
+  %value.at = getelementptr i8, ptr %object, i64 24
+  store double %value, ptr %value.at
+  br label %done
+done:
+  ret ptr %object
+}
+
+; an object that Python keeps: the deleter calls back into Python
+define ptr @python_new(ptr %deleter) {
+  %object = call ptr @object_new(i64 32, i32 6, i32 0)
+  %none = icmp eq ptr %object, null
+  br i1 %none, label %done, label %fill
+fill:
+  %deleter.at = getelementptr i8, ptr %object, i64 16
+  store ptr %deleter, ptr %deleter.at
+  br label %done
+done:
+  ret ptr %object
+}
+
+; -------------------------------------------------------------------------------------------------------------- arenas
+; An arena is taken by one activation and put back. At most 16 are kept, 1 GiB in all, and one that was not taken
+; during 64 returns is freed. Nobody waits for the lock: who does not get it at once allocates or frees directly.
+
+define ptr @arena_get(i64 %bytes) {
+  %got = cmpxchg ptr @arena_lock, i32 0, i32 1 acquire monotonic
+  %mine = extractvalue { i32, i1 } %got, 1
+  br i1 %mine, label %search, label %fresh
+search:
+  br label %next
+next:
+  %i = phi i64 [ 0, %search ], [ %i.next, %step ]
+  %best = phi i64 [ -1, %search ], [ %best.next, %step ]
+  %best.size = phi i64 [ 9223372036854775807, %search ], [ %size.next, %step ]
+  %more = icmp slt i64 %i, 16
+  br i1 %more, label %look, label %choose
+look:
+  %slot = getelementptr { ptr, i64, i64 }, ptr @arena_slots, i64 %i
+  %memory = load ptr, ptr %slot
+  %used = icmp ne ptr %memory, null
+  %size.at = getelementptr i8, ptr %slot, i64 8
+  %size = load i64, ptr %size.at
+  %enough = icmp uge i64 %size, %bytes
+  %smaller = icmp ult i64 %size, %best.size
+  %quarter = lshr i64 %size, 2
+  %spare = add i64 %bytes, 65536
+  %near = icmp ule i64 %quarter, %spare
+  %a = and i1 %used, %enough
+  %b = and i1 %smaller, %near
+  %better = and i1 %a, %b
+  br label %step
+step:
+  %best.next = select i1 %better, i64 %i, i64 %best
+  %size.next = select i1 %better, i64 %size, i64 %best.size
+  %i.next = add i64 %i, 1
+  br label %next
+choose:
+  %found = icmp sge i64 %best, 0
+  br i1 %found, label %take, label %unlock
+take:
+  %taken.slot = getelementptr { ptr, i64, i64 }, ptr @arena_slots, i64 %best
+  %taken = load ptr, ptr %taken.slot
+  store ptr null, ptr %taken.slot
+  %kept = load i64, ptr @arena_kept
+  %kept.less = sub i64 %kept, %best.size
+  store i64 %kept.less, ptr @arena_kept
+  store atomic i32 0, ptr @arena_lock release, align 4
+  %live.taken = atomicrmw add ptr @live_arenas, i64 1 monotonic
+  ret ptr %taken
+unlock:
+  store atomic i32 0, ptr @arena_lock release, align 4
+  br label %fresh
+fresh:
+  %fits = icmp ult i64 %bytes, 4611686018427387904
+  br i1 %fits, label %allocate, label %fail
+allocate:
+  %total = add i64 %bytes, 128
+  %base = call ptr @malloc(i64 %total)
+  %none = icmp eq ptr %base, null
+  br i1 %none, label %fail, label %align
+align:
+  %address = ptrtoint ptr %base to i64
+  %up = add i64 %address, 79
+  %aligned = and i64 %up, -64
+  %offset = sub i64 %aligned, %address
+  %arena = getelementptr i8, ptr %base, i64 %offset
+  %base.at = getelementptr i8, ptr %arena, i64 -16
+  store ptr %base, ptr %base.at
+  %bytes.at = getelementptr i8, ptr %arena, i64 -8
+  store i64 %bytes, ptr %bytes.at
+  %live = atomicrmw add ptr @live_arenas, i64 1 monotonic
+  ret ptr %arena
+fail:
+  ret ptr null
+}
+
+define internal void @arena_free(ptr %arena) {
+  %base.at = getelementptr i8, ptr %arena, i64 -16
+  %base = load ptr, ptr %base.at
+  call void @free(ptr %base)
+  ret void
+}
+
+define void @arena_put(ptr %arena) {
+  %none = icmp eq ptr %arena, null
+  br i1 %none, label %done, label %count
+count:
+  %live = atomicrmw sub ptr @live_arenas, i64 1 monotonic
+  %bytes.at = getelementptr i8, ptr %arena, i64 -8
+  %bytes = load i64, ptr %bytes.at
+  %got = cmpxchg ptr @arena_lock, i32 0, i32 1 acquire monotonic
+  %mine = extractvalue { i32, i1 } %got, 1
+  br i1 %mine, label %search, label %drop
+search:
+  %clock.old = load i64, ptr @arena_clock
+  %clock = add i64 %clock.old, 1
+  store i64 %clock, ptr @arena_clock
+  br label %next
+next:
+  %i = phi i64 [ 0, %search ], [ %i.next, %step ]
+  %empty = phi i64 [ -1, %search ], [ %empty.next, %step ]
+  %expired = phi i64 [ -1, %search ], [ %expired.next, %step ]
+  %more = icmp slt i64 %i, 16
+  br i1 %more, label %step, label %expire
+step:
+  %slot = getelementptr { ptr, i64, i64 }, ptr @arena_slots, i64 %i
+  %memory = load ptr, ptr %slot
+  %free.slot = icmp eq ptr %memory, null
+  %stamp.at = getelementptr i8, ptr %slot, i64 16
+  %stamp = load i64, ptr %stamp.at
+  %age = sub i64 %clock, %stamp
+  %old = icmp sgt i64 %age, 64
+  %used = xor i1 %free.slot, true
+  %stale = and i1 %old, %used
+  %empty.next = select i1 %free.slot, i64 %i, i64 %empty
+  %expired.next = select i1 %stale, i64 %i, i64 %expired
+  %i.next = add i64 %i, 1
+  br label %next
+expire:
+  %has.expired = icmp sge i64 %expired, 0
+  br i1 %has.expired, label %evict, label %keep
+evict:
+  %expired.slot = getelementptr { ptr, i64, i64 }, ptr @arena_slots, i64 %expired
+  %expired.memory = load ptr, ptr %expired.slot
+  %expired.size.at = getelementptr i8, ptr %expired.slot, i64 8
+  %expired.size = load i64, ptr %expired.size.at
+  store ptr null, ptr %expired.slot
+  %kept.e = load i64, ptr @arena_kept
+  %kept.e2 = sub i64 %kept.e, %expired.size
+  store i64 %kept.e2, ptr @arena_kept
+  br label %keep
+keep:
+  %evicted = phi ptr [ null, %expire ], [ %expired.memory, %evict ]
+  %place = phi i64 [ %empty, %expire ], [ %expired, %evict ]
+  %has.place = icmp sge i64 %place, 0
+  %kept = load i64, ptr @arena_kept
+  %kept.more = add i64 %kept, %bytes
+  %within = icmp ule i64 %kept.more, 1073741824
+  %keeps = and i1 %has.place, %within
+  br i1 %keeps, label %store, label %unlock
+store:
+  %put.slot = getelementptr { ptr, i64, i64 }, ptr @arena_slots, i64 %place
+  store ptr %arena, ptr %put.slot
+  %put.size.at = getelementptr i8, ptr %put.slot, i64 8
+  store i64 %bytes, ptr %put.size.at
+  %put.stamp.at = getelementptr i8, ptr %put.slot, i64 16
+  store i64 %clock, ptr %put.stamp.at
+  store i64 %kept.more, ptr @arena_kept
+  br label %unlock
+unlock:
+  store atomic i32 0, ptr @arena_lock release, align 4
+  %has.evicted = icmp ne ptr %evicted, null
+  br i1 %has.evicted, label %free.evicted, label %rest
+free.evicted:
+  call void @arena_free(ptr %evicted)
+  br label %rest
+rest:
+  br i1 %keeps, label %done, label %drop
+drop:
+  call void @arena_free(ptr %arena)
+  br label %done
+done:
+  ret void
+}
+
+; frees every kept arena; returns how many
+define i64 @arena_trim() {
+  %got = cmpxchg ptr @arena_lock, i32 0, i32 1 acquire monotonic
+  %mine = extractvalue { i32, i1 } %got, 1
+  br i1 %mine, label %start, label %none
+start:
+  br label %next
+next:
+  %i = phi i64 [ 0, %start ], [ %i.next, %step.end ]
+  %freed = phi i64 [ 0, %start ], [ %freed.next, %step.end ]
+  %more = icmp slt i64 %i, 16
+  br i1 %more, label %step, label %unlock
+step:
+  %slot = getelementptr { ptr, i64, i64 }, ptr @arena_slots, i64 %i
+  %memory = load ptr, ptr %slot
+  %used = icmp ne ptr %memory, null
+  br i1 %used, label %release, label %step.end
+release:
+  call void @arena_free(ptr %memory)
+  store ptr null, ptr %slot
+  br label %step.end
+step.end:
+  %one = zext i1 %used to i64
+  %freed.next = add i64 %freed, %one
+  %i.next = add i64 %i, 1
+  br label %next
+unlock:
+  store i64 0, ptr @arena_kept
+  store atomic i32 0, ptr @arena_lock release, align 4
+  ret i64 %freed
+none:
+  ret i64 0
+}
+"""

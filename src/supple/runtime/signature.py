@@ -1,0 +1,284 @@
+"""Signatures as plain data, and the converters of arguments that are built from them once.
+
+What a converter checks here is what compiled code relies on blindly: kind, dtype, rank, compactness, alignment. The
+sizes are checked by the compiled function's prologue, all of them before any kernel runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from supple.base import dtypes
+from supple.base.errors import ArgumentError
+from supple.runtime import abi
+from supple.runtime.boxing import box, box_array, box_shape, check_number, compact, describe, kind_of
+from supple.runtime.native import runtime
+from supple.runtime.tensor import NDArray, Tensor, as_array
+
+if TYPE_CHECKING:
+    from supple.runtime.activation import Activation
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A tensor; ``dtype`` None and ``ndim`` -1 when unknown. ``text`` is the type for messages."""
+
+    text: str
+    dtype: str | None = None
+    ndim: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeSpec:
+    """A shape value; ``ndim`` -1 when unknown."""
+
+    text: str
+    ndim: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSpec:
+    """A scalar of one dtype."""
+
+    text: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class TupleSpec:
+    """A tuple of values."""
+
+    text: str
+    fields: tuple[Spec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StringSpec:
+    """A string."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnySpec:
+    """Any value at all."""
+
+    text: str
+
+
+Spec = TensorSpec | ShapeSpec | NumberSpec | TupleSpec | StringSpec | AnySpec
+
+
+@dataclass(frozen=True, slots=True)
+class ParamSpec:
+    """One parameter. ``written``: the function writes into it (destination passing)."""
+
+    name: str
+    spec: Spec
+    written: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionInfo:
+    """A function of an executable. ``symbol`` is its entry ``i32(ptr ctx, ptr args, ptr result)`` in the code."""
+
+    name: str
+    symbol: str
+    params: tuple[ParamSpec, ...]
+    result: str = ""
+
+    def __str__(self) -> str:
+        params = ", ".join(f"{p.name}: {p.spec.text}" for p in self.params)
+        return f"{self.name}({params})" + (f" -> {self.result}" if self.result else "")
+
+
+def header_words(spec: Spec) -> int:
+    """How many 64-bit words of an activation a parameter's tensor header takes (0: the value is boxed)."""
+    if isinstance(spec, TensorSpec) and spec.ndim >= 0 and spec.dtype is not None:
+        return abi.TENSOR_DIMS // 8 + spec.ndim
+    return 0
+
+
+Converter = Callable[["Activation", Any], None]
+
+
+def make_converter(function: str, position: int, param: ParamSpec, header: int) -> Converter:
+    """The function that checks one argument and puts it into an activation.
+
+    ``header`` is the index of the first word of the parameter's tensor header, when it has one.
+    """
+    where = f"{function}: parameter {param.name}"
+    if isinstance(param.spec, TensorSpec) and header_words(param.spec):
+        if param.written:
+            return _written_converter(where, position, param.spec, header)
+        return _tensor_converter(where, position, param.spec, header)
+    spec = param.spec
+
+    def convert(activation: Activation, value: Any) -> None:
+        address = _boxed(where, spec, value, activation)
+        activation.put_boxed(position, address, value)
+
+    return convert
+
+
+# The address of an array's data is the third field of its object; `ndarray.ctypes` takes ten times longer to say it.
+# The offset is checked against numpy's own word once, and not used where it does not hold.
+_DATA_OFFSET = 16
+_word_at = ctypes.c_size_t.from_address
+
+
+def _offset_holds() -> bool:
+    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return False
+    samples = [np.arange(5), np.zeros((2, 3), "f4")[1:], np.frombuffer(b"abcdefgh", "u1")[3:]]
+    return object.__basicsize__ == _DATA_OFFSET and all(
+        _word_at(id(a) + _DATA_OFFSET).value == a.ctypes.data for a in samples
+    )
+
+
+if _offset_holds():
+
+    def data_address(array: NDArray) -> int:
+        """The address of an array's first element."""
+        return _word_at(id(array) + _DATA_OFFSET).value
+
+else:
+
+    def data_address(array: NDArray) -> int:
+        """The address of an array's first element."""
+        address: int = array.ctypes.data
+        return address
+
+
+_COMPACT_ALIGNED = 0x101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
+
+
+def _tensor_converter(where: str, position: int, spec: TensorSpec, header: int) -> Converter:
+    assert spec.dtype is not None
+    dtype = dtypes.to_numpy(spec.dtype)
+    ndim = spec.ndim
+    data_at = header + abi.TENSOR_DATA // 8
+    nbytes_at = header + abi.TENSOR_NBYTES // 8
+    dims_at = header + abi.TENSOR_DIMS // 8
+
+    def convert(activation: Activation, value: Any) -> None:
+        array = value if type(value) is np.ndarray else _array(where, spec, value)
+        if activation.kind is None:
+            activation.kind = kind_of(value)
+        if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != ndim:
+            raise ArgumentError(f"{where}: expected {spec.text}, got {describe(array)}")
+        if array.flags.num & _COMPACT_ALIGNED != _COMPACT_ALIGNED:
+            array = _compacted(where, array)
+        if array is not value:
+            activation.keep.append(array)
+        words = activation.words
+        words[data_at] = data_address(array)
+        words[nbytes_at] = array.nbytes
+        at = dims_at
+        for size in array.shape:
+            words[at] = size
+            at += 1
+
+    return convert
+
+
+def _written_converter(where: str, position: int, spec: TensorSpec, header: int) -> Converter:
+    inner = _tensor_converter(where, position, spec, header)
+
+    def convert(activation: Activation, value: Any) -> None:
+        array = _array(where, spec, value)
+        if not array.flags.writeable:
+            raise ArgumentError(f"{where}: the function writes into it, but the array is read-only")
+        if array.flags.num & _COMPACT_ALIGNED != _COMPACT_ALIGNED:
+            raise ArgumentError(f"{where}: the function writes into it, but the array is not compact and aligned")
+        inner(activation, value)
+
+    return convert
+
+
+def _array(where: str, spec: TensorSpec, value: Any) -> NDArray:
+    if isinstance(value, Tensor):
+        return value._array
+    try:
+        return np.asarray(as_array(value))
+    except BufferError as error:
+        raise ArgumentError(f"{where}: {error}") from None
+    except TypeError:
+        raise ArgumentError(f"{where}: expected {spec.text}, got {describe(value)}") from None
+    except RuntimeError as error:  # numpy's answer to a DLPack dtype that it does not have
+        raise ArgumentError(f"{where}: expected {spec.text}: {error}") from None
+
+
+def _compacted(where: str, array: NDArray) -> NDArray:
+    try:
+        return compact(array)
+    except MemoryError as error:
+        raise MemoryError(f"{where}: {error}") from None
+
+
+def _boxed(where: str, spec: Spec, value: Any, activation: Activation) -> int:
+    """A new native object for a value of any kind, checked as far as compiled code relies on it."""
+    if isinstance(spec, NumberSpec):
+        number = check_number(value, spec.dtype, where)
+        rt = runtime()
+        make = rt.float_new if dtypes.is_float(spec.dtype) else rt.int_new
+        return _made(make(number, abi.dtype_code(spec.dtype)))
+    if isinstance(spec, TensorSpec):
+        array = _array(where, spec, value)
+        if activation.kind is None:
+            activation.kind = kind_of(value)
+        if spec.dtype is not None and array.dtype != dtypes.to_numpy(spec.dtype):
+            raise ArgumentError(f"{where}: expected {spec.text}, got {describe(array)}")
+        if spec.ndim >= 0 and array.ndim != spec.ndim:
+            raise ArgumentError(f"{where}: expected {spec.text}, got {describe(array)}")
+        try:
+            return box_array(_compacted(where, array), value)
+        except TypeError as error:
+            raise ArgumentError(f"{where}: {error}") from None
+    if isinstance(spec, ShapeSpec):
+        if not isinstance(value, (tuple, list)) or not all(hasattr(v, "__index__") for v in value):
+            raise ArgumentError(f"{where}: expected {spec.text}, got {describe(value)}")
+        if spec.ndim >= 0 and len(value) != spec.ndim:
+            raise ArgumentError(f"{where}: expected {spec.text}, got a shape of {len(value)} dimensions")
+        try:
+            return box_shape(tuple(v.__index__() for v in value))
+        except OverflowError as error:
+            raise ArgumentError(f"{where}: {error}") from None
+    if isinstance(spec, TupleSpec):
+        return _boxed_tuple(where, spec, value, activation)
+    if isinstance(spec, StringSpec) and not isinstance(value, str):
+        raise ArgumentError(f"{where}: expected a string, got {describe(value)}")
+    if activation.kind is None and (isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")):
+        activation.kind = kind_of(value)
+    try:
+        return box(value)
+    except (TypeError, BufferError, OverflowError) as error:
+        raise ArgumentError(f"{where}: {error}") from None
+
+
+def _boxed_tuple(where: str, spec: TupleSpec, value: Any, activation: Activation) -> int:
+    if not isinstance(value, (tuple, list)) or len(value) != len(spec.fields):
+        actual = f"a {type(value).__name__} of {len(value)}" if isinstance(value, (tuple, list)) else describe(value)
+        raise ArgumentError(f"{where}: expected a tuple of {len(spec.fields)} fields, got {actual}")
+    rt = runtime()
+    address = _made(rt.tuple_new(len(value)))
+    fields = (ctypes.c_uint64 * len(value)).from_address(address + abi.LIST_ITEMS)
+    try:
+        for i, (field_spec, item) in enumerate(zip(spec.fields, value, strict=True)):
+            fields[i] = _boxed(f"{where}[{i}]", field_spec, item, activation)
+    except BaseException:
+        rt.decref(address)
+        raise
+    return address
+
+
+def _made(address: int | None) -> int:
+    if not address:
+        raise MemoryError("out of memory")
+    return address
