@@ -15,13 +15,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from supple.base.errors import DiagnosticError, NotSupportedError
+from supple.build.block_builder import BlockBuilder
 from supple.ir.graph import Function, GlobalVar
 from supple.ir.loop import PrimFunc
 from supple.ir.module import BaseFunc, IRModule
 from supple.script.evaluate import Environment, Evaluator, describe
 from supple.script.forms import Form, FormCall, bind_form
+from supple.script.graph_parser import GraphOptions, GraphParser, ModuleRef, graph_options
 from supple.script.loop_parser import LoopParser, is_docstring
 from supple.script.source import Source, class_definition, first_line, function_definition
+from supple.verify.well_formed import check_module
 
 MODULE_FORM = "I.ir_module"
 
@@ -99,6 +102,19 @@ class LoopDecorator(FunctionDecorator):
         return function
 
 
+class GraphDecorator(FunctionDecorator):
+    """``@R.function(pure=, private=, check_well_formed=)``."""
+
+    def read(self, source: Source, node: ast.FunctionDef, env: Environment, kwargs: dict[str, Any]) -> Function:
+        options: GraphOptions = bind_form(FormCall(self, (), kwargs), graph_options)
+        parser = GraphParser(source, env, node, options, None)
+        parser.signature()
+        function = parser.body(BlockBuilder())
+        if options.check_well_formed:
+            check(IRModule({node.name: function}))
+        return function
+
+
 class ModuleDecorator(Decorator):
     """``@I.ir_module``."""
 
@@ -169,6 +185,7 @@ def _environment(frame: types.FrameType, functions: list[types.FunctionType]) ->
 
 def check(mod: IRModule) -> None:
     """Refuse a module that is not well formed."""
+    check_module(mod)
 
 
 def read_loop_function(source: Source, node: ast.FunctionDef, env: Environment, options: LoopOptions) -> PrimFunc:
@@ -269,15 +286,31 @@ def _read_functions(
         if item.form.name == "T.prim_func":
             options: LoopOptions = _bound(source, item, loop_options)
             loops[item.node.name] = read_loop_function(source, item.node, env, options)
-    graphs = read_graph_functions(source, node, env, [i for i in items if i.form.name == "R.function"], loops)
-    return {item.node.name: loops.get(item.node.name) or graphs[item.node.name] for item in items}
+    module = ModuleRef(node.name, {name: GlobalVar(name) for name in loops}, loops)
+    graphs = read_graph_functions(source, node, env, [i for i in items if i.form.name == "R.function"], module)
+    found: dict[str, BaseFunc] = {**loops, **graphs}
+    return {module.functions[item.node.name]: found[item.node.name] for item in items}
 
 
 def read_graph_functions(
-    source: Source, node: ast.ClassDef, env: Environment, items: list[_Item], loops: dict[str, PrimFunc]
+    source: Source, node: ast.ClassDef, env: Environment, items: list[_Item], module: ModuleRef
 ) -> dict[str, Function]:
-    """The graph functions of a module."""
-    return {}
+    """The graph functions of a module: signatures first, so that functions may call each other in any order.
+
+    Functions without a return annotation come first, since their callers need the deduced type.
+    """
+    parsers: dict[str, GraphParser] = {}
+    for item in items:
+        parser = GraphParser(source, env, item.node, _bound(source, item, graph_options), module)
+        parsers[item.node.name] = parser
+        module.functions[item.node.name] = GlobalVar(item.node.name, parser.signature())
+    functions: dict[str, Function] = {}
+    for name, parser in sorted(parsers.items(), key=lambda entry: entry[1].ret_ty is not None):
+        function = parser.body(BlockBuilder(IRModule(dict(module.loops))))  # type: ignore[arg-type]
+        functions[name] = function
+        if parser.ret_ty is None:
+            module.functions[name] = GlobalVar(name, function.ty)
+    return functions
 
 
 def _bound(source: Source, item: _Item, handler: Callable[..., Any]) -> Any:

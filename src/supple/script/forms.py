@@ -113,6 +113,10 @@ class MetaVar:
     value: Any
 
 
+class Namespace:
+    """Base of groups of names below ``T`` or ``R``; ``__all__`` and attribute access work as on a module."""
+
+
 Handler = Callable[..., Any]
 
 
@@ -131,8 +135,10 @@ def bind_form(call: FormCall, handler: Handler, *leading: Any) -> Any:
 
 
 def is_script_module(value: object) -> bool:
-    """Whether ``value`` is one of the modules ``T``, ``R``, ``I``."""
-    return isinstance(value, types.ModuleType) and value.__name__.startswith("supple.script.")
+    """Whether ``value`` is one of the modules ``T``, ``R``, ``I``, or a group of operators in one (``R.nn``)."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__.startswith("supple.script.")
+    return isinstance(value, Namespace)
 
 
 def as_name(value: Any, what: str) -> str:

@@ -56,7 +56,7 @@ from supple.script.loop_forms import (
     store_index,
 )
 from supple.script.source import Source
-from supple.script.symbols import declared_symbols
+from supple.script.symbols import SymbolEvaluator, declared_symbols
 
 Wrapper = Callable[[Stmt], Stmt]
 
@@ -594,7 +594,7 @@ def is_docstring(statement: ast.stmt) -> bool:
     )
 
 
-def plain_parameters(parser: LoopForms, node: ast.FunctionDef) -> list[ast.arg]:
+def plain_parameters(parser: SymbolEvaluator, node: ast.FunctionDef) -> list[ast.arg]:
     """The parameters of a ``def``; defaults, ``*args``, ``**kwargs`` and keyword-only ones are refused."""
     args = node.args
     for extra, what in (

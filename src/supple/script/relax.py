@@ -1,5 +1,185 @@
-"""The names of ``R``: ``from supple.script import relax as R``."""
+"""The names of ``R``: ``from supple.script import relax as R``.
+
+Beside the names below, every registered operator is here under its own name: ``R.matmul``, ``R.nn.relu``.
+"""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from collections.abc import Sequence
+from typing import Any
+
+import supple.ops  # noqa: F401  (declares the operators)
+from supple.base.errors import NotSupportedError
+from supple.base.registry import did_you_mean
+from supple.ir import graph as _graph
+from supple.ir.expr import Call, ExprLike, StringImm, as_expr
+from supple.ir.node import Expr
+from supple.ir.op import OPS
+from supple.ops import calls as _calls
+from supple.script import type_forms as _types
+from supple.script.entry import GraphDecorator
+from supple.script.forms import Form, Namespace, as_dtype, as_name
+
+function = GraphDecorator("R.function", "A graph function.")
+dataflow = Form("R.dataflow", "A pure region: with R.dataflow():")
+output = Form("R.output", "The variables of a dataflow block that are visible after it.")
+match_cast = Form("R.match_cast", "A run-time check of a type, which may introduce symbols.", regions=True)
+func_attr = Form("R.func_attr", "Attributes of the function.")
+
+Tensor, Tuple, Shape, Prim = _types.Tensor, _types.Tuple, _types.Shape, _types.Prim
+Callable, Any_ = _types.Callable_, _types.Any_
+Object = _types.Any_
+ExternFunc = _graph.ExternFunc
+
+
+def const(value: Any, dtype: Any = None) -> Expr:
+    """A tensor constant: ``R.const(1.0, "float32")``, ``R.const([[1, 2]])``, an array."""
+    return _graph.constant(value, None if dtype is None else as_dtype(dtype, "R.const"))
+
+
+def shape(values: Any) -> Expr:
+    """A shape value: ``R.shape([n, 4])``."""
+    items = values if isinstance(values, (list, tuple)) else (values,)
+    return _graph.ShapeExpr(tuple(as_expr(v) for v in items))
+
+
+def prim_value(value: ExprLike) -> Expr:
+    """A scalar as a graph value: ``R.prim_value(n + 1)``."""
+    return as_expr(value)
+
+
+def str_(value: Any) -> Expr:
+    """A string value: ``R.str("a")``."""
+    return StringImm(as_name(value, "R.str"))
+
+
+def dtype_(value: Any) -> Expr:
+    """A dtype value: ``R.dtype("float32")``."""
+    return _graph.DataTypeImm(as_dtype(value, "R.dtype"))
+
+
+def tuple_(*fields: Any) -> Expr:
+    """A tuple value: ``R.tuple(x, y)``."""
+    return _graph.Tuple(tuple(_graph_value(f) for f in fields))
+
+
+def _graph_value(value: Any) -> Expr:
+    return tuple_(*value) if isinstance(value, (list, tuple)) else as_expr(value)
+
+
+class _Plain:
+    """Types of calls hold no text: it was resolved where the type was written."""
+
+    def dimension(self, value: Any) -> Expr:
+        return as_expr(value)
+
+
+def _type_list(types: Any) -> Any:
+    if types is None:
+        return None
+    if isinstance(types, (list, tuple)):
+        return [_types.as_type(_Plain(), t) for t in types]
+    return _types.as_type(_Plain(), types)
+
+
+def _one(name: str, ty: Any, older: Any) -> Any:
+    if ty is not None and older is not None:
+        raise TypeError(f"R.{name}: give the result's type once")
+    return _type_list(ty if ty is not None else older)
+
+
+def call_tir(func: Any, args: Any, out_ty: Any = None, tir_vars: Any = None, *, out_sinfo: Any = None) -> Call:
+    """Call a loop function of the module: ``R.call_tir(cls.f, (x, w), out_ty=R.Tensor((n, 4), "float32"))``."""
+    return _calls.call_tir(func, args, _required("call_tir", out_ty, out_sinfo), tir_vars)
+
+
+def call_tir_inplace(
+    func: Any,
+    args: Any,
+    inplace_indices: int | Sequence[int],
+    out_ty: Any = None,
+    tir_vars: Any = None,
+    *,
+    out_sinfo: Any = None,
+) -> Call:
+    """Like `call_tir`, with some outputs written over inputs."""
+    types = _required("call_tir_inplace", out_ty, out_sinfo)
+    return _calls.call_tir_inplace(func, args, inplace_indices, types, tir_vars)
+
+
+def call_dps_packed(func: Any, args: Any, out_ty: Any = None, *, out_sinfo: Any = None) -> Call:
+    """Call a registered function by destination passing."""
+    return _calls.call_dps_packed(func, args, _required("call_dps_packed", out_ty, out_sinfo))
+
+
+def _required(name: str, out_ty: Any, out_sinfo: Any) -> Any:
+    types = _one(name, out_ty, out_sinfo)
+    if types is None:
+        raise TypeError(f"R.{name}: the result's type is missing: out_ty=R.Tensor((n, 4), 'float32')")
+    return types
+
+
+def call_packed(func: Any, *args: Any, ty_args: Any = None, sinfo_args: Any = None) -> Call:
+    """Call a registered function, which may have effects: ``R.call_packed("name", x, ty_args=...)``."""
+    return _calls.call_packed(func, *args, ty_args=_one("call_packed", ty_args, sinfo_args))
+
+
+def call_pure_packed(func: Any, *args: Any, ty_args: Any = None, sinfo_args: Any = None) -> Call:
+    """Call a registered function that has no effect."""
+    return _calls.call_pure_packed(func, *args, ty_args=_one("call_pure_packed", ty_args, sinfo_args))
+
+
+class OpNamespace(Namespace):
+    """Operators below a dotted name: ``R.nn``."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    @property
+    def __all__(self) -> list[str]:
+        return _names_below(self.prefix)
+
+    def __getattr__(self, name: str) -> Any:
+        return _operator(self.prefix, name)
+
+
+def _names_below(prefix: str) -> list[str]:
+    return sorted({name[len(prefix) + 1 :].partition(".")[0] for name in OPS if name.startswith(f"{prefix}.")})
+
+
+def _operator(prefix: str, name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    full = f"{prefix}.{name}"
+    found = OPS.find(full)
+    if found is not None:
+        return found
+    if any(op.startswith(f"{full}.") for op in OPS):
+        return OpNamespace(full)
+    shown = "R" + prefix.removeprefix("relax")
+    known = _names_below(prefix) + (_OWN if prefix == "relax" else [])
+    raise AttributeError(f"{shown} has no name {name!r}{did_you_mean(name, known)}")
+
+
+_SPELLED = {"str": str_, "dtype": dtype_, "tuple": tuple_, "Any": Any_}
+_LATER = frozenset((
+    "DTensor", "device_mesh", "dist", "macro", "emit", "emit_te", "arg", "func_name", "func_ret_ty", "vdevice", "vm",
+    "memory", "builtin", "grad", "invoke_closure", "invoke_pure_closure", "call_builtin_with_ctx", "assert_op",
+    "call_py_func", "call_inplace_packed", "rewriter", "to_vdevice", "hint_on_device",
+))  # fmt: skip
+_OWN = [
+    "function", "dataflow", "output", "match_cast", "func_attr", "Tensor", "Tuple", "Shape", "Prim", "Callable",
+    "Object", "ExternFunc", "const", "shape", "prim_value", "call_tir", "call_tir_inplace", "call_dps_packed",
+    "call_packed", "call_pure_packed", *_SPELLED,
+]  # fmt: skip
+__all__ = sorted(_OWN)
+
+
+def __getattr__(name: str) -> Any:
+    found = _SPELLED.get(name)
+    if found is not None:
+        return found
+    if name in _LATER and f"relax.{name}" not in OPS:
+        raise NotSupportedError(f"R.{name} is not supported yet")
+    return _operator("relax", name)
+
