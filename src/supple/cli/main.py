@@ -1,0 +1,48 @@
+"""The ``supple`` command."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from supple.base.errors import DiagnosticError
+from supple.compat import install_as_tvm
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="supple", description="A compiler for machine-learning models.")
+    parser.add_argument("--version", action="version", version=f"supple {version('supple')}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="run a Python script", description="Run a Python script.")
+    run.add_argument("--as-tvm", action="store_true", help="let `import tvm` in the script mean Supple")
+    run.add_argument("script", help="the script's path")
+    run.add_argument("args", nargs=argparse.REMAINDER, help="what the script finds in sys.argv")
+    options = parser.parse_args(argv)
+    return _run(options.script, options.args, options.as_tvm)
+
+
+def _run(script: str, args: Sequence[str], as_tvm: bool) -> int:
+    if as_tvm:
+        install_as_tvm()
+    sys.argv = [script, *args]
+    sys.path.insert(0, str(Path(script).resolve().parent))  # as `python script.py` does
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except FileNotFoundError as error:
+        if error.filename != script:
+            raise
+        print(f"supple: no script {script!r}", file=sys.stderr)
+        return 2
+    except DiagnosticError as error:  # its text names file, line and column: a traceback adds nothing
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""``import tvm`` resolves to Supple, for one process, through the table of spellings."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from supple.base.errors import SuppleError
+from supple.base.registry import did_you_mean
+from supple.compat.table import ROWS
+
+_ROOTS = ("tvm", "tvm_ffi")
+_MODULES = {row.old: row.new for row in ROWS if ":" not in row.new}
+_NAMES = {row.old: row.new for row in ROWS if ":" in row.new}
+
+
+class AliasModule(ModuleType):
+    """A module under ``tvm``: its names come from the table, else from Supple's module."""
+
+    def __init__(self, name: str, target: str | None) -> None:
+        super().__init__(name, f"{name}, resolved to Supple ({target or 'names of the table only'})")
+        self.__path__: list[str] = []
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        full = f"{self.__name__}.{name}"
+        if full in _NAMES:
+            module, _, attribute = _NAMES[full].partition(":")
+            return getattr(importlib.import_module(module), attribute)
+        if full in _MODULES or _is_package(full):
+            return importlib.import_module(full)
+        if self._target is not None:
+            target = importlib.import_module(self._target)
+            if hasattr(target, name):
+                return getattr(target, name)
+        raise AttributeError(f"Supple has no {full}{did_you_mean(name, self.__dir__())}")
+
+    def __dir__(self) -> list[str]:
+        prefix = f"{self.__name__}."
+        rows = [old[len(prefix) :] for old in (*_NAMES, *_MODULES) if old.startswith(prefix)]
+        own = dir(importlib.import_module(self._target)) if self._target is not None else []
+        return sorted({r.partition(".")[0] for r in rows} | {n for n in own if not n.startswith("_")})
+
+
+def _is_package(full: str) -> bool:
+    return any(old.startswith(f"{full}.") for old in (*_NAMES, *_MODULES))
+
+
+class _Finder(MetaPathFinder, Loader):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname in _MODULES or (fullname.partition(".")[0] in _ROOTS and _is_package(fullname)):
+            return ModuleSpec(fullname, self, is_package=True)
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return AliasModule(spec.name, _MODULES.get(spec.name))
+
+    def exec_module(self, module: ModuleType) -> None:
+        """A module without rows below it *is* Supple's module, so that both spellings give one object."""
+        if not _is_package(module.__name__):
+            sys.modules[module.__name__] = importlib.import_module(_MODULES[module.__name__])
+
+
+_finder = _Finder()
+
+
+def install_as_tvm() -> None:
+    """Make ``import tvm`` and ``import tvm_ffi`` mean Supple for the rest of the process. Doing it twice is fine.
+
+    Raises `SuppleError` when the real package is imported already.
+    """
+    for root in _ROOTS:
+        loaded = sys.modules.get(root)
+        if loaded is not None and not isinstance(loaded, AliasModule):
+            raise SuppleError(
+                f"the real {root} is imported already ({getattr(loaded, '__file__', '?')}): "
+                "call supple.compat.install_as_tvm() before anything imports it"
+            )
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
