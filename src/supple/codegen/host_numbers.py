@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from supple.base import dtypes
 from supple.base.errors import NotSupportedError
@@ -16,9 +16,6 @@ from supple.ir.node import Expr, children
 from supple.ir.walk import free_symbols
 from supple.runtime.abi import ErrorSite, Status
 
-if TYPE_CHECKING:
-    from supple.codegen.host import HostEmitter
-
 _INT64_MIN = -(1 << 63)
 
 
@@ -30,10 +27,21 @@ def number_type(dtype: str) -> str:
     return {"int": "i64", "uint": "i64", "bool": "i1"}.get(row.kind) or row.llvm
 
 
+class Function(Protocol):
+    """What numbers need of the emission of a function (see ``codegen.host``)."""
+
+    name: str
+    w: Writer
+    declarations: set[str]
+
+    def failure(self, site: ErrorSite, values: Sequence[str], status: Status = ...) -> str:
+        """The label of code that records an error site and leaves the function."""
+
+
 class Numbers:
     """Emits scalar expressions of one function. Common subexpressions (by identity) are computed once a body."""
 
-    def __init__(self, host: HostEmitter) -> None:
+    def __init__(self, host: Function) -> None:
         self.host = host
         self.scopes: list[dict[int, str]] = [{}]
         self.keep: list[Expr] = []

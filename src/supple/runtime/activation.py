@@ -6,7 +6,7 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,11 +16,17 @@ from supple.runtime.native import runtime
 from supple.runtime.signature import FunctionInfo, TensorSpec, header_words
 from supple.runtime.stack import stack_budget
 
-if TYPE_CHECKING:
-    from supple.runtime.executable import Executable
-
 DEPTH_LIMIT = 5000
 """Nested calls of compiled functions before ``RecursionError`` (deep frames hit the stack's budget before that)."""
+
+
+class Host(Protocol):
+    """What an activation needs of its executable."""
+
+    constants_address: int
+
+    def packed_function(self, call: int) -> Callable[..., Any]:
+        """The Python function of a call from compiled code."""
 
 
 class _Thread(threading.local):
@@ -59,7 +65,7 @@ class Activation:
         "words",
     )  # fmt: skip
 
-    def __init__(self, executable: Executable, info: FunctionInfo) -> None:
+    def __init__(self, executable: Host, info: FunctionInfo) -> None:
         count = len(info.params)
         context = abi.CONTEXT_BYTES // 8
         self.header_at: list[int] = []
@@ -69,7 +75,7 @@ class Activation:
             at += header_words(param.spec)
         self._buffer = (ctypes.c_int64 * at)()
         self.address = ctypes.addressof(self._buffer)
-        self.words = memoryview(self._buffer).cast("B").cast("q")
+        self.words: memoryview[int] = memoryview(self._buffer).cast("B").cast("q")
         self.result_address = self.address + 8 * context
         self.args_address = self.result_address + 8
         self.executable = executable

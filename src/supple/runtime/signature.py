@@ -10,7 +10,7 @@ import ctypes
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,8 +21,16 @@ from supple.runtime.boxing import box, box_array, box_shape, check_number, compa
 from supple.runtime.native import runtime
 from supple.runtime.tensor import NDArray, Tensor, as_array
 
-if TYPE_CHECKING:
-    from supple.runtime.activation import Activation
+
+class CallState(Protocol):
+    """What converters need of a running call (see ``activation``)."""
+
+    words: memoryview[int]
+    kind: str | None
+    keep: list[object]
+
+    def put_boxed(self, position: int, address: int, value: object) -> None:
+        """Pass a boxed value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +113,7 @@ def header_words(spec: Spec) -> int:
     return 0
 
 
-Converter = Callable[["Activation", Any], None]
+Converter = Callable[[CallState, Any], None]
 
 
 def make_converter(function: str, position: int, param: ParamSpec, header: int) -> Converter:
@@ -120,7 +128,7 @@ def make_converter(function: str, position: int, param: ParamSpec, header: int) 
         return _tensor_converter(where, position, param.spec, header)
     spec = param.spec
 
-    def convert(activation: Activation, value: Any) -> None:
+    def convert(activation: CallState, value: Any) -> None:
         address = _boxed(where, spec, value, activation)
         activation.put_boxed(position, address, value)
 
@@ -167,7 +175,7 @@ def _tensor_converter(where: str, position: int, spec: TensorSpec, header: int) 
     nbytes_at = header + abi.TENSOR_NBYTES // 8
     dims_at = header + abi.TENSOR_DIMS // 8
 
-    def convert(activation: Activation, value: Any) -> None:
+    def convert(activation: CallState, value: Any) -> None:
         array = value if type(value) is np.ndarray else _array(where, spec, value)
         if activation.kind is None:
             activation.kind = kind_of(value)
@@ -191,7 +199,7 @@ def _tensor_converter(where: str, position: int, spec: TensorSpec, header: int) 
 def _written_converter(where: str, position: int, spec: TensorSpec, header: int) -> Converter:
     inner = _tensor_converter(where, position, spec, header)
 
-    def convert(activation: Activation, value: Any) -> None:
+    def convert(activation: CallState, value: Any) -> None:
         array = _array(where, spec, value)
         if not array.flags.writeable:
             raise ArgumentError(f"{where}: the function writes into it, but the array is read-only")
@@ -222,7 +230,7 @@ def _compacted(where: str, array: NDArray) -> NDArray:
         raise MemoryError(f"{where}: {error}") from None
 
 
-def _boxed(where: str, spec: Spec, value: Any, activation: Activation) -> int:
+def _boxed(where: str, spec: Spec, value: Any, activation: CallState) -> int:
     """A new native object for a value of any kind, checked as far as compiled code relies on it."""
     if isinstance(spec, NumberSpec):
         number = check_number(value, spec.dtype, where)
@@ -262,7 +270,7 @@ def _boxed(where: str, spec: Spec, value: Any, activation: Activation) -> int:
         raise ArgumentError(f"{where}: {error}") from None
 
 
-def _boxed_tuple(where: str, spec: TupleSpec, value: Any, activation: Activation) -> int:
+def _boxed_tuple(where: str, spec: TupleSpec, value: Any, activation: CallState) -> int:
     if not isinstance(value, (tuple, list)) or len(value) != len(spec.fields):
         actual = f"a {type(value).__name__} of {len(value)}" if isinstance(value, (tuple, list)) else describe(value)
         raise ArgumentError(f"{where}: expected a tuple of {len(spec.fields)} fields, got {actual}")
