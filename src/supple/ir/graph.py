@@ -22,14 +22,14 @@ class Constant(ExprWithOps):
 
 
 def constant(value: Any, dtype: str | None = None) -> Constant:
-    """A `Constant` of a number, nested list or array: ``float32`` for Python floats, ``int64`` for Python ints
+    """A `Constant` of a number, nested list or array: ``float32`` for Python floats, ``int32`` for Python ints
     (unless ``dtype`` says otherwise), the array's own dtype for arrays. The data is copied and made read-only.
 
     Raises ``TypeError`` for a dtype that Supple has not, ``OverflowError`` for a number that does not fit.
     """
     if dtype is None and not hasattr(value, "dtype"):
         probe = np.asarray(value)
-        dtype = {"f": "float32", "i": "int64", "b": "bool"}.get(probe.dtype.kind)
+        dtype = {"f": "float32", "i": "int32", "b": "bool"}.get(probe.dtype.kind)
         if dtype is None:
             raise TypeError(f"expected a number, a list of numbers or an array, got {value!r}")
     data = np.array(value, dtype=None if dtype is None else dtypes.to_numpy(dtype), order="C", copy=True)

@@ -142,6 +142,11 @@ def print_(*values: Expr, format: str = "") -> Type:
     return UNIT
 
 
+def print_values(values: Sequence[Any], format: str) -> None:
+    """What ``R.print`` does, in the interpreter and in compiled code: ``format`` is a ``str.format`` template."""
+    print(format.format(*values) if format else " ".join(str(v) for v in values))
+
+
 @operator("shape_of")
 def shape_of(expr: TensorType) -> Type:
     """The shape of a tensor, as a shape value."""
