@@ -1,0 +1,164 @@
+"""Math functions of kernels against numpy in higher precision: errors in units of the last place, special values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from kernel_tools import Kernel
+
+from supple.base.target import host, target
+from supple.codegen.kernel import emit_kernel
+from supple.codegen.link import elf_symbols
+from supple.codegen.llvm import compile_text
+from supple.ir import expr as E
+from supple.ir.expr import BufferLoad, Var, int64
+from supple.ir.intrinsics import intrinsic
+from supple.ir.loop import Buffer, BufferStore, For, ForKind, PrimFunc
+from supple.ir.types import prim_type
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 0.5, 2.0, -2.0, 1e-40, 1e-310, 3.0, 1e30, -1e30, 88.8]
+
+
+def elementwise(build: Any, dtypes: list[str], result: str) -> PrimFunc:
+    """``out[i] = build(a[i], b[i], ...)``."""
+    n = Var("n", prim_type("int64"))
+    inputs = [Buffer(f"x{i}", (n,), d) for i, d in enumerate(dtypes)]
+    out = Buffer("out", (n,), result)
+    i = Var("i", prim_type("int64"))
+    value = build(*(BufferLoad(x, (i,)) for x in inputs))
+    return PrimFunc((*inputs, out), For(i, int64(0), n, ForKind.SERIAL, BufferStore(out, value, (i,))))
+
+
+def apply(build: Any, *arrays: np.ndarray[Any, Any], result: str | None = None, schedule: bool = True) -> Any:
+    kinds = [str(a.dtype) for a in arrays]
+    kernel = Kernel(elementwise(build, kinds, result or kinds[0]), schedule=schedule)
+    out = np.empty(arrays[0].shape, result or kinds[0])
+    kernel(*arrays, out)
+    return out
+
+
+def ulps(got: Any, exact: Any) -> float:
+    """The largest error in units of the last place of the result's dtype."""
+    with np.errstate(all="ignore"):
+        expected = exact.astype(got.dtype)
+        same = (got == expected) | (np.isnan(got) & np.isnan(expected))
+        unit = np.abs(np.spacing(expected)).astype(exact.dtype)
+        error = np.abs(got.astype(exact.dtype) - exact) / unit
+    assert np.isfinite(error[~same]).all(), (got[~same][:5], expected[~same][:5])
+    return float(np.max(error, where=~same, initial=0))
+
+
+UNARY: dict[str, tuple[Any, float, float, float, float]] = {
+    # numpy's function, range, limits in ulp for float32 and float64
+    "exp": (np.exp, -110, 95, 2, 3), "exp2": (np.exp2, -155, 130, 2, 3), "exp10": (lambda x: 10**x, -50, 40, 1, 4),
+    "expm1": (np.expm1, -3, 3, 1, 4), "log": (np.log, 0, 50, 2, 3), "log2": (np.log2, 0, 50, 1, 4),
+    "log10": (np.log10, 0, 50, 1, 4), "log1p": (np.log1p, -0.99, 3, 1, 4), "sqrt": (np.sqrt, 0, 50, 0.5, 0.5),
+    "tanh": (np.tanh, -10, 10, 2, 3), "sinh": (np.sinh, -20, 20, 1, 4), "cosh": (np.cosh, -20, 20, 1, 4),
+    "asinh": (np.arcsinh, -50, 50, 1, 4), "acosh": (np.arccosh, 1, 50, 1, 4), "atanh": (np.arctanh, -1, 1, 1, 4),
+    "sin": (np.sin, -100, 100, 1, 4), "cos": (np.cos, -100, 100, 1, 4), "tan": (np.tan, -100, 100, 1, 4),
+    "asin": (np.arcsin, -1, 1, 1, 4), "acos": (np.arccos, -1, 1, 1, 4), "atan": (np.arctan, -50, 50, 1, 4),
+    "floor": (np.floor, -50, 50, 0, 0), "ceil": (np.ceil, -50, 50, 0, 0), "trunc": (np.trunc, -50, 50, 0, 0),
+    "round": (np.rint, -50, 50, 0, 0), "fabs": (np.abs, -50, 50, 0, 0),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 0, 50, 1.5, 1.5), "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), -80, 80, 2.5, 4),
+}  # fmt: skip
+
+
+def special(dtype: str) -> np.ndarray[Any, Any]:
+    with np.errstate(all="ignore"):
+        return np.array(SPECIAL, "float64").astype(dtype)
+
+
+def samples(dtype: str, low: float, high: float) -> np.ndarray[Any, Any]:
+    rng = np.random.default_rng(3)
+    spread = np.concatenate([rng.uniform(low, high, 4000), rng.uniform(low, high, 1000) * 1e-3, rng.uniform(-1, 1, 999)])
+    return spread.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(name: str, dtype: str) -> None:
+    function, low, high, limit32, limit64 = UNARY[name]
+    x = np.concatenate([samples(dtype, low, high), special(dtype)])
+    with np.errstate(all="ignore"):
+        exact = function(x.astype("float64" if dtype == "float32" else "longdouble"))
+    got = apply(lambda v: intrinsic(name, v), x)
+    if name in ("sin", "cos", "tan"):  # their reduction is documented to end before 1e30
+        keep = ~(np.abs(x) > 1e29) | np.isinf(x)
+        got, exact, x = got[keep], exact[keep], x[keep]
+    assert ulps(got, exact) <= (limit32 if dtype == "float32" else limit64)
+    again = apply(lambda v: intrinsic(name, v), x[:33], schedule=False)
+    np.testing.assert_array_equal(again, got[:33])  # scalars and vectors agree to the bit
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_erf(dtype: str) -> None:
+    x = np.concatenate([samples(dtype, -7, 7), special(dtype)])
+    exact = np.array([math.erf(float(v)) for v in x])
+    got = apply(lambda v: intrinsic("erf", v), x)
+    assert ulps(got, exact) <= 4
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["pow", "fmod", "atan2", "hypot", "copysign"])
+def test_binary(name: str, dtype: str) -> None:
+    function: Any = {"pow": np.power, "fmod": np.fmod, "atan2": np.arctan2, "hypot": np.hypot,
+                     "copysign": np.copysign}[name]  # fmt: skip
+    grid = np.concatenate([special(dtype), np.array([2.5, -2.5, 7.0, 1e-3, -3.0, 1e10, 1.0000001], dtype)])
+    rng = np.random.default_rng(5)
+    x = np.concatenate([np.repeat(grid, grid.size), rng.uniform(0, 20, 3000).astype(dtype)])
+    y = np.concatenate([np.tile(grid, grid.size), rng.uniform(-20, 20, 3000).astype(dtype)])
+    with np.errstate(all="ignore"):
+        wide = "float64" if dtype == "float32" else "longdouble"
+        exact = function(x.astype(wide), y.astype(wide))
+    got = apply(lambda a, b: intrinsic(name, a, b), x, y)
+    assert ulps(got, exact) <= {"pow": 1 if dtype == "float32" else 16, "fmod": 0.5, "copysign": 0}.get(name, 4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_float_floor_division(dtype: str) -> None:
+    grid = np.array([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 2.5, -2.5, 7.0, 1e-3, 1e6, -0.3], dtype)
+    x, y = np.repeat(grid, grid.size), np.tile(grid, grid.size)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(apply(E.FloorDiv, x, y), x // y)
+        np.testing.assert_array_equal(apply(E.FloorMod, x, y), x % y)
+
+
+def test_ldexp() -> None:
+    x = np.array([1.5, -3.0, 1e-30, 1.0, math.inf, math.nan, 0.0, 1.0], "float32")
+    n = np.array([3, -4, -20, 200, 5, 5, 10, -149], "int32")
+    got = apply(lambda a, b: intrinsic("ldexp", a, b), x, n, result="float32")
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(got, np.ldexp(x, n))
+
+
+@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
+def test_predicates(name: str) -> None:
+    x = special("float32")
+    got = apply(lambda v: intrinsic(name, v), x, result="bool")
+    np.testing.assert_array_equal(got, getattr(np, name)(x))
+
+
+@pytest.mark.parametrize("spec", ["llvm", "llvm -mcpu=x86-64", "llvm -mcpu=x86-64-v4", "llvm -mtriple=aarch64-linux-gnu"])
+def test_no_function_is_a_library_call(spec: str) -> None:
+    machine = target(spec)
+    for name in [*UNARY, "erf"]:
+        for dtype in ("float32", "float64", "float16"):
+            func = elementwise(lambda v, name=name: intrinsic(name, v), [dtype], dtype)
+            symbols = elf_symbols(compile_text(emit_kernel(func, "kernel", machine, []).llvm_text, machine))
+            assert symbols is not None and symbols[1] == set(), (name, dtype)
+
+
+def test_every_target_gives_the_same_rounding() -> None:
+    if not host().arch.startswith("x86"):
+        pytest.skip("baseline x86 code")
+    x = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 0.0, -0.0, 1e30, 3.7, -3.7, math.inf, math.nan, 8388609.0], "float32")
+    for name, function in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc), ("round", np.rint)):
+        kernel = Kernel(elementwise(lambda v, name=name: intrinsic(name, v), ["float32"], "float32"),
+                        target=target("llvm -mcpu=x86-64"))  # fmt: skip
+        out = np.empty_like(x)
+        kernel(x, out)
+        np.testing.assert_array_equal(out, function(x))
+        np.testing.assert_array_equal(np.signbit(out), np.signbit(function(x)))
