@@ -419,8 +419,15 @@ class HostEmitter:
             at = self.w.value(f"getelementptr ptr, ptr %argv, i64 {i}")
             self.w.emit(f"store ptr {self._pointer(arg)}, ptr {at}")
         callback = self._field("%ctx", abi.CONTEXT_CALLBACK, "ptr")
+        answer_at = self.w.value(f"getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_ANSWER}")
+        self.w.emit(f"store i64 0, ptr {answer_at}")
         args = f"ptr %ctx, i64 {s.index}, ptr %argv, i64 {len(s.args)}, ptr %result"
-        self._status(self.w.value(f"call i32 {callback}({args})"))
+        self.w.emit(f"call i32 {callback}({args})")
+        answer = self.w.value(f"load i64, ptr {answer_at}")
+        less = self.w.value(f"sub i64 {answer}, 1")
+        narrow = self.w.value(f"trunc i64 {less} to i32")
+        lost = self.w.value(f"icmp eq i64 {answer}, 0")
+        self._status(self.w.value(f"select i1 {lost}, i32 {int(Status.PYTHON_EXCEPTION)}, i32 {narrow}"))
         self._own(s.var, self.w.value("load ptr, ptr %result"))
 
     def _make_tuple(self, s: H.MakeTuple) -> None:

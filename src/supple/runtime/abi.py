@@ -76,9 +76,13 @@ CONTEXT_CONSTANTS = 88
 CONTEXT_CALLBACK = 96
 CONTEXT_ACTIVATION = 104
 CONTEXT_STACK_BUDGET = 112
-CONTEXT_BYTES = 120
+CONTEXT_ANSWER = 120
+CONTEXT_BYTES = 128
 """The context of one activation: ``{i32 site, i32, [6 x i64] values, i64 depth, i64 depth limit, ptr stack limit,
-ptr api, ptr constants, ptr callback, i64 activation, i64 stack budget}``.
+ptr api, ptr constants, ptr callback, i64 activation, i64 stack budget, i64 answer}``.
+
+The callback stores its status plus one as ``answer``: when Python cannot even enter it (its recursion limit), compiled
+code finds the zero that it put there before.
 
 ``api`` is the table of the runtime's native functions in the order of `API`; ``callback`` is
 ``i32(ptr ctx, i64 call, ptr args, i64 count, ptr result)``."""

@@ -178,18 +178,26 @@ def _dispatch(context: int, call: int, args: int, count: int, result: int) -> in
     """Every call from compiled code into Python comes through here; an exception is kept for the entry to raise."""
     identity = ctypes.c_size_t.from_address(context + abi.CONTEXT_ACTIVATION).value
     activation: Activation = ctypes.cast(identity, ctypes.py_object).value
+    status = abi.Status.OK
     try:
         activation.call_python(activation.executable.packed_function(call), args, count, result)
     except BaseException as error:
         activation.exception = error
-        return abi.Status.PYTHON_EXCEPTION
-    return abi.Status.OK
+        status = abi.Status.PYTHON_EXCEPTION
+    activation.words[abi.CONTEXT_ANSWER // 8] = status + 1
+    return status
 
 
 _DISPATCH = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
 )(_dispatch)
 _DISPATCH_ADDRESS = ctypes.cast(_DISPATCH, ctypes.c_void_p).value or 0
+
+
+def require_headroom(frames: int = 40) -> None:
+    """Raise ``RecursionError`` now if Python is too near its recursion limit for a callback to be entered."""
+    if frames:
+        require_headroom(frames - 1)
 
 
 def print_values(*values: Any, format: str = "") -> None:

@@ -256,7 +256,7 @@ def present(array: NDArray, kind: str) -> Any:
 
 def kind_of(value: object) -> str:
     """How results appear for a call whose first array is ``value``."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, np.generic)):
         return "numpy"
     if type(value).__module__.partition(".")[0] == "torch" and "torch" in sys.modules:
         return "torch"

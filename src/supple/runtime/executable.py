@@ -17,7 +17,7 @@ from supple.base.registry import did_you_mean
 from supple.base.source import excerpt
 from supple.runtime import abi
 from supple.runtime.abi import ErrorSite, Status
-from supple.runtime.activation import Activation, print_values
+from supple.runtime.activation import Activation, print_values, require_headroom
 from supple.runtime.boxing import RESULT_KINDS, box, describe
 from supple.runtime.device import Device
 from supple.runtime.native import Library, load_objects, runtime
@@ -124,6 +124,7 @@ class CompiledFunction:
         self.__name__ = info.name
         self._native = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(address)
         self._results = executable.program.results
+        self._calls_python = bool(executable.program.calls)
         self._free: list[Activation] = []
         layout = Activation(executable, info)
         self._converters = tuple(
@@ -137,6 +138,8 @@ class CompiledFunction:
         converters = self._converters
         if len(args) != len(converters):
             raise ArgumentError(self._wrong_count(len(args)))
+        if self._calls_python:
+            require_headroom()
         try:
             activation = self._free.pop()
         except IndexError:
@@ -186,7 +189,9 @@ class CompiledFunction:
         name = self.info.name
         if status == Status.PYTHON_EXCEPTION:
             error = activation.exception
-            return error if error is not None else InternalError(f"{name}: a callback failed without an exception")
+            if error is None:
+                error = ExecutionError(f"{name}: a call into Python could not be completed (its recursion limit?)")
+            return error
         if status == Status.RECURSION:
             return RecursionError(f"{name}: compiled functions call each other too deeply")
         if status == Status.OUT_OF_MEMORY:

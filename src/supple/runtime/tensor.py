@@ -135,7 +135,7 @@ def _is_array_like(value: object) -> bool:
 
 
 def as_array(value: Any) -> NDArray:
-    """The numpy array that shares memory with a numpy array, `Tensor` or CPU DLPack object.
+    """The numpy array that shares memory with a numpy array, `Tensor` or CPU DLPack object (numpy scalars are copied).
 
     Raises ``TypeError`` for anything else, and ``BufferError`` when the object cannot be shared (another device, a
     tensor that requires a gradient, a dtype that numpy does not have).
@@ -144,6 +144,8 @@ def as_array(value: Any) -> NDArray:
         return value
     if isinstance(value, Tensor):
         return value._array
+    if isinstance(value, np.generic):  # what numpy's reductions return: an array of no dimensions
+        return np.asarray(value)
     if not hasattr(value, "__dlpack__"):
         raise TypeError(f"expected an array, got {type(value).__name__}")
     if hasattr(value, "__dlpack_device__"):
