@@ -309,7 +309,7 @@ class _Lowering:
         self.emit(H.Require(E.LT(int64(e.index), length), (length,), where.site("a tuple of {0} fields")))
         item = self.check.fresh(f"{value.object.name}.{e.index}")
         self.emit(H.TupleField(item, value.object, e.index))
-        adopted = self.check.adopt(item, e.ty or AnyType(), where)
+        adopted = self.check.adopt(item, _type_of(e, var), where)
         self.check.finish()
         return adopted
 
@@ -326,9 +326,10 @@ class _Lowering:
 
     def _if(self, e: If, var: Var | None) -> Value:
         condition = self._condition(e.cond)
+        ty = _type_of(e, var)
         target: HostVar | Var
-        if isinstance(e.ty, PrimType):
-            target = self.check.number(var.name if var is not None else "value", e.ty.dtype)
+        if isinstance(ty, PrimType):
+            target = self.check.number(var.name if var is not None else "value", ty.dtype)
         else:
             target = self.check.fresh(var.name if var is not None else "value")
         then = self._branch(e.true_branch, target)
@@ -339,8 +340,8 @@ class _Lowering:
             self.check.signed.add(id(target))
             return NumberValue(target)
         name = var.name if var is not None else "if"
-        where = Where("match", f"{self.name}: value of the branch {name}", show_type(e.ty), name, e.span)
-        value = self.check.adopt(target, e.ty, where)
+        where = Where("match", f"{self.name}: value of the branch {name}", show_type(ty), name, e.span)
+        value = self.check.adopt(target, ty, where)
         self.check.finish()
         return value
 
@@ -433,8 +434,9 @@ class _Lowering:
         args = tuple(self.object(self.value(a)) for a in e.args)
         result = self.check.fresh(var.name if var is not None else name)
         self.emit(H.HostCall(result, name, args, span=e.span))
-        where = Where("match", f"{self.name}: result of {name}", show_type(e.ty), result.name, e.span)
-        value = self.check.adopt(result, e.ty, where)
+        ty = _type_of(e, var)
+        where = Where("match", f"{self.name}: result of {name}", show_type(ty), result.name, e.span)
+        value = self.check.adopt(result, ty, where)
         self.check.finish()
         return value
 
@@ -478,7 +480,7 @@ class _Lowering:
     def _reshape(self, e: Call, var: Var | None) -> Value:
         """A view of the same elements: nothing is moved, since tensors are compact."""
         value = self.value(e.args[0])
-        ty = e.ty
+        ty = _type_of(e, var)
         if not isinstance(value, TensorValue) or value.shape is None or value.dtype is None:
             raise NotSupportedError(f"{self.name}: reshape of a tensor of unknown rank or dtype", e.span)
         if not isinstance(ty, TensorType) or not isinstance(ty.shape, ShapeExpr):
@@ -660,6 +662,12 @@ class _Lowering:
 
     def _inplace(self, e: Call, var: Var | None) -> Value:
         raise NotSupportedError(f"{self.name}: call_tir_inplace has no native code yet", e.span)
+
+
+def _type_of(e: Any, var: Var | None) -> Type:
+    """The deduced type of an expression: its own, or that of the variable it is bound to."""
+    ty: Type | None = e.ty if e.ty is not None or var is None else var.ty
+    return AnyType() if ty is None else ty
 
 
 def _fields(e: Expr) -> tuple[Expr, ...]:
