@@ -30,6 +30,8 @@ from supple.ir.expr import BufferLoad, IntImm, Var
 from supple.ir.loop import (
     AllocBuffer,
     BufferStore,
+    For,
+    ForKind,
     IfThenElse,
     IterType,
     IterVar,
@@ -41,7 +43,7 @@ from supple.ir.loop import (
     seq,
 )
 from supple.ir.node import Expr, Node, Stmt
-from supple.ir.walk import substitute, transform
+from supple.ir.walk import pre_order, substitute, transform
 
 
 def lower_loops(func: PrimFunc) -> PrimFunc:
@@ -56,9 +58,78 @@ def lower_statement(body: Stmt) -> Stmt:
     def rewrite(node: Node) -> Node | None:
         return _realize(node) if isinstance(node, SBlockRealize) else None
 
-    lowered = transform(body, rewrite)
+    lowered = transform(_with_empty_reductions(body), rewrite)
     assert isinstance(lowered, Stmt)
     return lowered
+
+
+def _with_empty_reductions(body: Stmt) -> Stmt:
+    """A reduction over nothing is its initial value: where a reduced extent may be 0, the initialisation follows the
+    nest once more, for that case."""
+    found: dict[int, Stmt] = {}
+    inner: set[int] = set()
+    for node in pre_order(body):
+        if isinstance(node, For) and id(node) not in inner:
+            loops, leaf = _perfect_nest(node)
+            inner.update(id(loop) for loop in loops)
+            extra = None if leaf is None else _initialise_empty(loops, leaf)
+            if extra is not None:
+                found[id(node)] = extra
+    if not found:
+        return body
+
+    def rewrite(node: Node) -> Node | None:
+        return seq([node, found[id(node)]]) if isinstance(node, For) and id(node) in found else None
+
+    made = transform(body, rewrite)
+    assert isinstance(made, Stmt)
+    return made
+
+
+def _perfect_nest(root: For) -> tuple[list[For], SBlockRealize | None]:
+    loops: list[For] = []
+    current: Stmt = root
+    while isinstance(current, For):
+        loops.append(current)
+        current = current.body
+    return loops, current if isinstance(current, SBlockRealize) else None
+
+
+def _initialise_empty(loops: list[For], leaf: SBlockRealize) -> Stmt | None:
+    block = leaf.block
+    if block.init is None or any(loop.step is not None for loop in loops):
+        return None
+    own = {id(loop.loop_var) for loop in loops}
+    driving = [  # loops that a spatial variable of the block depends on
+        loop
+        for loop in loops
+        if any(
+            n is loop.loop_var
+            for v, value in zip(block.iter_vars, leaf.iter_values, strict=True)
+            if v.iter_type is not IterType.REDUCE
+            for n in pre_order(value)
+        )
+    ]
+    reducing = [loop for loop in loops if not any(loop is d for d in driving)]
+    condition: Expr | None = None
+    for loop in reducing:
+        if any(id(n) in own for n in pre_order(loop.extent)):
+            return None
+        if isinstance(loop.extent, IntImm) and loop.extent.value > 0:
+            continue
+        empty = E.LE(*E.match_dtypes(loop.extent, 0))
+        condition = empty if condition is None else E.Or(condition, empty)
+    if condition is None:
+        return None
+    mapping: dict[Var, Node] = {}
+    for iter_var, value in zip(block.iter_vars, leaf.iter_values, strict=True):
+        source = iter_var.dom.min if iter_var.iter_type is IterType.REDUCE else value
+        mapping[iter_var.var] = _as(iter_var.var, source)
+    made: Stmt = substitute(block.init, mapping)
+    fresh = {loop.loop_var: Var(loop.loop_var.name, loop.loop_var.ty) for loop in driving}
+    for loop in reversed(driving):
+        made = For(loop.loop_var, loop.min, loop.extent, ForKind.SERIAL, made)
+    return IfThenElse(condition, substitute(made, dict(fresh)))
 
 
 def _realize(node: SBlockRealize) -> Stmt:
