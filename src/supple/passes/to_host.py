@@ -34,13 +34,14 @@ from supple.ir.graph import (
     VarBinding,
 )
 from supple.ir.host import HostFunction, HostStmt, HostVar, show, show_shape, show_type
-from supple.ir.loop import PrimFunc, buffer_type
+from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
 from supple.ir.types import AnyType, BufferType, PrimType, TensorType, TupleType
 from supple.ir.walk import free_symbols
 from supple.passes.escape import escaping_variables
+from supple.passes.host_kernels import KernelCalls, KernelInfo
 from supple.passes.host_values import (
     Checker,
     NumberValue,
@@ -53,22 +54,11 @@ from supple.passes.host_values import (
     bare_symbol,
     nbytes_of,
     shape_text,
-    widen,
 )
 from supple.runtime.abi import ErrorSite, Kind
 from supple.runtime.executable import PackedCall
 from supple.sym.relate import assignable
-from supple.sym.simplify import SHAPES, from_poly, product, solve_linear
-
-
-@dataclass(frozen=True)
-class KernelInfo:
-    """What host code must know of a kernel: its symbol, parameters in order, the dimensions and workspace it wants."""
-
-    symbol: str
-    params: tuple[Var, ...]
-    symbols: tuple[Var, ...]
-    workspace_bytes: Expr
+from supple.sym.simplify import SHAPES, product
 
 
 @dataclass
@@ -132,7 +122,7 @@ class _Lowering:
         self.env: dict[int, Value] = {}
         self.check = Checker(name, [])
         self.escaping: set[int] = set()
-        self.entry_symbols: set[int] = set()
+        self.kernel_calls = KernelCalls(name, self.check)
 
     @property
     def out(self) -> list[HostStmt]:
@@ -180,7 +170,7 @@ class _Lowering:
     def _begin_body(self) -> H.Body:
         prologue = tuple(self.out)
         self.check.out = []
-        self.entry_symbols = set(self.check.bound)
+        self.kernel_calls.entry_symbols = set(self.check.bound)
         return prologue
 
     def loop_function(self, func: PrimFunc) -> HostFunction:
@@ -206,7 +196,7 @@ class _Lowering:
         prologue = self._begin_body()
         buffers = tuple(memories[id(p)] for p in info.params if id(p) in memories)
         scalars = tuple(p for p in info.params if id(p) not in memories)
-        self._kernel(info, buffers, scalars, mapping)
+        self.kernel_calls.run(info, buffers, scalars, mapping)
         self.emit(H.Return(self.object(TupleValue(()))))
         return HostFunction(self.name, tuple(params), prologue, tuple(self.out), span=func.span)
 
@@ -507,7 +497,7 @@ class _Lowering:
             shape = self.value(e.args[2])
             assert isinstance(shape, ShapeValue)
             numbers = [NumberValue(v) for v in shape.values]
-        self._bind_kernel(callee.name_hint, info, [*inputs, *outputs, *numbers], e.span)
+        self.kernel_calls.bind(callee.name_hint, info, [*inputs, *outputs, *numbers], e.span)
         return outputs[0] if _is_single(e) else TupleValue(tuple(outputs))
 
     def _outputs(self, e: Call, var: Var | None) -> list[TensorValue]:
@@ -531,7 +521,7 @@ class _Lowering:
         nbytes = nbytes_of(shape, dtype)
         local = var is not None and id(var) not in self.escaping
         memory = self.check.fresh(hint, "memory")
-        if local and self._known_at_entry(nbytes):
+        if local and self.kernel_calls.known_at_entry(nbytes):
             self.emit(H.Alloc(memory, nbytes))
             return TensorValue(dtype, shape, memory)
         obj = self.check.fresh(f"{hint}.object")
@@ -539,116 +529,11 @@ class _Lowering:
         self.emit(H.DataOf(memory, obj))
         return TensorValue(dtype, shape, memory, obj)
 
-    def _known_at_entry(self, nbytes: Expr) -> bool:
-        """Whether a size can be part of the arena: computed before the body runs, from symbols that are sizes."""
-        return all(id(s) in self.entry_symbols and id(s) not in self.check.signed for s in free_symbols(nbytes))
-
     def _require_sizes(self, shape: tuple[Expr, ...], span: Span | None) -> None:
         for dim in shape:
             if self.check.may_be_negative(dim):
                 site = ErrorSite("size", f"{self.name}: the dimension {show(dim)} is negative: {{0}}", span)
                 self.emit(H.Require(E.LE(int64(0), dim), (dim,), site))
-
-    def _bind_kernel(self, name: str, info: KernelInfo, values: list[Value], span: Span | None) -> None:
-        """Match arguments with a kernel's parameters, solve its symbols, check what is not proved, call it."""
-        what = f"{self.name}: call_tir of {name}"
-        if len(values) != len(info.params):
-            raise TypeCheckError(
-                f"{what}: {name} has {len(info.params)} parameters, the call passes {len(values)}", span=span
-            )
-        mapping: dict[int, Expr] = {}
-        buffers: list[tuple[Var, TensorValue, tuple[Expr, ...]]] = []
-        scalars: list[Expr] = []
-        for param, value in zip(info.params, values, strict=True):
-            if isinstance(param.ty, BufferType):
-                tensor = self._kernel_tensor(what, param, value, span)
-                assert tensor.shape is not None
-                buffers.append((param, tensor, tensor.shape))
-            else:
-                if not isinstance(value, NumberValue):
-                    raise TypeCheckError(f"{what}: parameter {param.name} is a scalar", span=span)
-                wanted = E.scalar_dtype(param)
-                given = E.scalar_dtype(value.value)
-                scalars.append(value.value if given == wanted else E.Cast(wanted, value.value))
-                mapping[id(param)] = value.value
-        waiting: list[tuple[Var, int, Expr, Expr]] = []
-        for param, _, shape in buffers:
-            for axis, (dim, actual) in enumerate(zip(buffer_type(param).shape, shape, strict=True)):
-                symbol = bare_symbol(dim)
-                if symbol is not None and id(symbol) not in mapping:
-                    mapping[id(symbol)] = actual
-                else:
-                    waiting.append((param, axis, dim, actual))
-        self._solve_kernel(what, info, mapping, waiting, span)
-        for param, axis, dim, actual in waiting:
-            self._require_equal(f"{what}: buffer {param.name}: dimension {axis}", widen(dim, mapping), actual, span)
-        self._kernel(info, tuple(t.memory for _, t, _ in buffers), tuple(scalars), mapping)
-
-    def _kernel_tensor(self, what: str, param: Var, value: Value, span: Span | None) -> TensorValue:
-        ty = buffer_type(param)
-        if not isinstance(value, TensorValue):
-            raise TypeCheckError(f"{what}: parameter {param.name} is a buffer", span=span, actual=type(value).__name__)
-        if value.shape is None or value.dtype is None:
-            assert value.object is not None
-            wanted = f"{ty.dtype} of rank {len(ty.shape)}"
-            where = Where("match", f"{what}: buffer {param.name}", wanted, param.name, span)
-            value = self.check.adopt_tensor(value.object, ty.dtype, None, len(ty.shape), where)
-        if value.dtype != ty.dtype or value.shape is None or len(value.shape) != len(ty.shape):
-            raise TypeCheckError(
-                f"{what}: buffer {param.name} does not fit",
-                span=span,
-                expected=shape_text(ty.shape, ty.dtype),
-                actual=shape_text(value.shape or (), value.dtype or "unknown"),
-            )
-        return value
-
-    def _solve_kernel(
-        self,
-        what: str,
-        info: KernelInfo,
-        mapping: dict[int, Expr],
-        waiting: list[tuple[Var, int, Expr, Expr]],
-        span: Span | None,
-    ) -> None:
-        """Symbols that only appear inside expressions (``n * 2``)."""
-        progress = True
-        while progress:
-            progress = False
-            for _, _, dim, actual in waiting:
-                unknown = [s for s in free_symbols(dim) if id(s) not in mapping]
-                if len(unknown) != 1 or (found := solve_linear(dim, unknown[0])) is None:
-                    continue
-                rest = widen(from_poly(found[1]), mapping)
-                difference = E.Sub(actual, rest)
-                mapping[id(unknown[0])] = difference if found[0] == 1 else E.FloorDiv(difference, int64(found[0]))
-                progress = True
-        for symbol in info.symbols:
-            if id(symbol) not in mapping:
-                raise NotSupportedError(f"{what}: the symbol {symbol.name} cannot be determined from the buffers", span)
-
-    def _require_equal(self, what: str, expected: Expr, actual: Expr, span: Span | None) -> None:
-        verdict = SHAPES.equal(expected, actual)
-        if verdict is False:
-            raise TypeCheckError(f"{what} does not fit", span=span, expected=show(expected), actual=show(actual))
-        if verdict is None:
-            site = ErrorSite("match", f"{what}: expected {show(expected)} = {{0}}, got {show(actual)} = {{1}}", span)
-            self.emit(H.Require(E.EQ(expected, actual), (expected, actual), site))
-
-    def _kernel(
-        self, info: KernelInfo, buffers: tuple[HostVar, ...], scalars: tuple[Expr, ...], mapping: Mapping[int, Expr]
-    ) -> None:
-        symbols = tuple(widen(mapping.get(id(s), s), {}) for s in info.symbols)
-        nbytes = widen(info.workspace_bytes, mapping)
-        workspace: HostVar | None = None
-        if SHAPES.equal(nbytes, int64(0)) is not True:
-            workspace = self.check.fresh("workspace", "memory")
-            if self._known_at_entry(nbytes):
-                self.emit(H.Alloc(workspace, nbytes))
-            else:
-                space = self.check.fresh("workspace.object")
-                self.emit(H.NewTensor(space, (nbytes,), "uint8"))
-                self.emit(H.DataOf(workspace, space))
-        self.emit(H.KernelCall(info.symbol, buffers, scalars, symbols, workspace))
 
     def _call_dps_packed(self, e: Call, var: Var | None) -> Value:
         callee = e.args[0]
