@@ -30,11 +30,13 @@ class KernelError(Exception):
 class Kernel:
     """A loaded kernel: ``kernel(a, b, out)`` runs it; symbols are read from the arrays' shapes."""
 
-    def __init__(self, func: PrimFunc, *, schedule: bool = True, target: Target | None = None) -> None:
+    def __init__(self, func: PrimFunc, *, schedule: bool = True, target: Target | None = None,
+                 distrust: bool = False) -> None:  # fmt: skip
         self.target = target or host()
         self.sites: list[ErrorSite] = []
         self.scheduled = schedule_func(func, self.target) if schedule else func
-        self.code: KernelCode = emit_kernel(self.scheduled, "kernel", self.target, self.sites)
+        self.code: KernelCode = emit_kernel(self.scheduled, "kernel", self.target, self.sites,
+                                            distrust=distrust)  # fmt: skip
         self.object = compile_text(self.code.llvm_text, self.target)
         self.library = link(Program((self.object,), ("kernel",)))
         self.address = self.library["kernel"]

@@ -62,11 +62,14 @@ def kernel_symbols(func: PrimFunc) -> tuple[Var, ...]:
     return tuple(found)
 
 
-def emit_kernel(func: PrimFunc, name: str, target: Target, sites: list[ErrorSite]) -> KernelCode:
+def emit_kernel(
+    func: PrimFunc, name: str, target: Target, sites: list[ErrorSite], *, distrust: bool = False
+) -> KernelCode:
     """The LLVM text of a loop function, scheduled or not.
 
     Places that may fail when the kernel runs are appended to ``sites``, the executable's table. Raises
     `NotSupportedError` naming what native code cannot do (GPU threads, calls of external functions...).
+    With ``distrust`` the accesses that rules proved are checked at run time too, which tests use.
     """
     func = lower_loops(func)
     buffers = func.buffers
@@ -76,6 +79,7 @@ def emit_kernel(func: PrimFunc, name: str, target: Target, sites: list[ErrorSite
         raise NotSupportedError(f"{name}: parameter {odd.name} is neither a buffer nor a scalar", odd.span)
     symbols = kernel_symbols(func)
     state = State(name, target, sites, scalars)
+    state.distrust = distrust
     arguments = ["ptr noalias %ctx"]
     alias = "noalias " if func.attrs.get("tirx.noalias") is True else ""
     for position, buffer in enumerate(buffers):

@@ -58,6 +58,7 @@ class State:
         self.facts: dict[tuple[str, int], bool] = {}  # what was found out about statements, by identity
         self.variables: dict[int, Binding] = {}
         self.storage: dict[int, Storage] = {}
+        self.distrust = False
         self.proved = False  # inside code whose accesses were proved in bounds already
         self.loops: list[tuple[str, str]] = []  # (where `continue` goes, where `break` goes)
         self.symbols: set[int] = set()  # the atoms that sizes may depend on

@@ -294,7 +294,7 @@ def attribute(state: State, node: AttrStmt) -> Task:
     """Attributes speak to passes; one tells that bounds are proved."""
     before = state.proved
     if node.attr_key == PROVED:
-        state.proved = True
+        state.proved = not state.distrust
     yield node.body
     state.proved = before
 

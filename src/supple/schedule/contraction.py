@@ -282,7 +282,7 @@ class ContractionRule:
     def _rest_buffer(self, tile: Tile) -> Var:
         """Where a tile that is only partly inside the result goes on its way out."""
         if self.rest is None:
-            self.rest = Buffer("rest", (L.number(tile.rows), L.number(tile.columns)), self.c.dtype)
+            self.rest = Buffer("rest", (L.number(self.many.rows), L.number(tile.columns)), self.c.dtype)
         return self.rest
 
     def _each(self, tile: Tile, body: Callable[[Expr, Expr], Stmt]) -> Stmt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from supple.analysis.contraction import Contraction, read_contraction
@@ -10,7 +11,7 @@ from supple.analysis.vectorize import can_vectorize
 from supple.base.target import Target
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, Var
-from supple.ir.loop import BufferStore, PrimFunc, SBlockRealize, SeqStmt, seq
+from supple.ir.loop import BufferStore, For, PrimFunc, SBlockRealize, SeqStmt, seq
 from supple.ir.node import Expr, Node, Stmt, replace
 from supple.ir.types import PrimType
 from supple.ir.walk import pre_order
@@ -46,6 +47,7 @@ def _statements(
     """The scheduled statements, and the ids of the variables that they still mention."""
     statements = list(body.seq) if isinstance(body, SeqStmt) else [body]
     nests = [_proved_nest(s, scalars) for s in statements]
+    _merge_initialisations(statements, nests)
     made: list[Stmt] = []
     position = 0
     while position < len(statements):
@@ -60,6 +62,50 @@ def _statements(
         position += 1
     result = seq(made)
     return result, {id(n) for n in pre_order(result) if isinstance(n, Var)}
+
+
+def _merge_initialisations(statements: list[Stmt], nests: list[Nest | None]) -> None:
+    """A nest that fills a whole buffer, followed by a reduction into it, is the reduction's initialisation."""
+    position = 0
+    while position + 1 < len(nests):
+        merged = _merged(nests[position], nests[position + 1])
+        if merged is None:
+            position += 1
+            continue
+        del statements[position], nests[position]
+        statements[position], nests[position] = merged.statement, merged
+
+
+def _merged(fill: Nest | None, nest: Nest | None) -> Nest | None:
+    if fill is None or nest is None or nest.init is not None or not any(a.reduce for a in nest.axes):
+        return None
+    if any(a.reduce for a in fill.axes) or loads(fill) or fill.store.buffer is not nest.store.buffer:
+        return None
+    if fill.depends(fill.store.value) or not (is_independent(fill) and is_independent(nest)):
+        return None
+    for mine, theirs in zip(nest.store.indices, fill.store.indices, strict=True):
+        own, other = nest.axis(mine), fill.axis(theirs)
+        if own is None or other is None or SHAPES.equal(own.extent, other.extent) is not True:
+            return None
+    init = BufferStore(nest.store.buffer, fill.store.value, nest.store.indices)
+    statement = _with_init(nest.statement, init)
+    return None if statement is None else dataclasses.replace(nest, init=init, statement=statement)
+
+
+def _with_init(statement: Stmt, init: BufferStore) -> Stmt | None:
+    """The statement with the block's initialisation, in terms of the block's variables."""
+    loops: list[For] = []
+    current = statement
+    while isinstance(current, For):
+        loops.append(current)
+        current = current.body
+    if not isinstance(current, SBlockRealize) or not isinstance(current.block.body, BufferStore):
+        return None
+    own = BufferStore(init.buffer, init.value, current.block.body.indices)
+    made: Stmt = replace(current, block=replace(current.block, init=own))
+    for loop in reversed(loops):
+        made = replace(loop, body=made)
+    return made
 
 
 def _proved_nest(statement: Stmt, scalars: tuple[Var, ...]) -> Nest | None:

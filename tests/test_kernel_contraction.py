@@ -1,0 +1,227 @@
+"""Contractions as written by hand: any loop order, layout and size, against float64; bitwise the same for every n."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from kernel_tools import Kernel
+
+from supple.base.target import host, target
+from supple.codegen.kernel import emit_kernel
+from supple.codegen.llvm import optimized_text
+from supple.ir.loop import PrimFunc, SBlockRealize
+from supple.schedule.default import schedule_func
+from supple.script import from_source
+
+HEAD = "from supple.script import tirx as T\n\n"
+
+
+def matmul(
+    order: str = "ijk", left: str = "i, k", right: str = "k, j", dims: tuple[Any, Any, Any] = ("M", "N", "K"),
+    dtype: str = "float32", init: str = "inside", bias: str | None = None,
+) -> PrimFunc:  # fmt: skip
+    """A matmul in TVMScript; ``bias`` is an elementwise consumer of the sum."""
+    sizes = dict(zip("ijk", dims, strict=True))
+    symbols = [d for d in dims if isinstance(d, str)]
+    shape = {side: ", ".join(str(sizes[v.strip()]) for v in text.split(",")) for side, text in
+             (("left", left), ("right", right), ("out", "i, j"))}  # fmt: skip
+    at = {side: ", ".join(f"v_{v.strip()}" for v in text.split(",")) for side, text in
+          (("left", left), ("right", right))}  # fmt: skip
+    out = "Y" if bias else "Z"
+    kinds = "".join("R" if v == "k" else "S" for v in "ijk")
+    lines = ["@T.prim_func(private=True)", "def f(x: T.handle, w: T.handle, b: T.handle, z: T.handle):"]
+    if symbols:
+        lines.append(f"    {', '.join(symbols)} = {', '.join('T.int64()' for _ in symbols)}")
+    lines += [
+        f"    X = T.match_buffer(x, ({shape['left']},), \"{dtype}\")",
+        f"    W = T.match_buffer(w, ({shape['right']},), \"{dtype}\")",
+        f"    B = T.match_buffer(b, ({sizes['j']},), \"{dtype}\")",
+        f"    Z = T.match_buffer(z, ({shape['out']}), \"{dtype}\")",
+    ]
+    if bias:
+        lines.append(f"    Y = T.alloc_buffer(({shape['out']}), \"{dtype}\")")
+    zero = f"T.{dtype}(0)" if dtype.startswith("int") else f"T.{dtype}(0.0)"
+    if init == "apart":
+        lines += [
+            f"    for i, j in T.grid({sizes['i']}, {sizes['j']}):",
+            "        with T.sblock(\"zero\"):",
+            "            v_i, v_j = T.axis.remap(\"SS\", [i, j])",
+            f"            {out}[v_i, v_j] = {zero}",
+        ]
+    lines += [
+        f"    for {', '.join(order)} in T.grid({', '.join(str(sizes[v]) for v in order)}):",
+        "        with T.sblock(\"product\"):",
+        f"            v_i, v_j, v_k = T.axis.remap(\"{kinds}\", [i, j, k])",
+    ]
+    if init == "inside":
+        lines += ["            with T.init():", f"                {out}[v_i, v_j] = {zero}"]
+    lines.append(f"            {out}[v_i, v_j] = {out}[v_i, v_j] + X[{at['left']}] * W[{at['right']}]")
+    if bias:
+        lines += [
+            f"    for i, j in T.grid({sizes['i']}, {sizes['j']}):",
+            "        with T.sblock(\"bias\"):",
+            "            v_i, v_j = T.axis.remap(\"SS\", [i, j])",
+            f"            Z[v_i, v_j] = {bias}",
+        ]
+    made = from_source(HEAD + "\n".join(lines) + "\n")
+    assert isinstance(made, PrimFunc)
+    return made.with_attr("tirx.noalias", True)
+
+
+def arrays(m: int, n: int, k: int, dtype: str, left: str, right: str) -> list[Any]:
+    rng = np.random.default_rng(m * 1000003 + n * 1009 + k)
+    sizes = {"i": m, "j": n, "k": k}
+
+    def make(text: str) -> Any:
+        shape = [sizes[v.strip()] for v in text.split(",")]
+        if dtype.startswith("int"):
+            return rng.integers(-100, 100, shape).astype(dtype)
+        return rng.standard_normal(shape).astype(dtype)
+
+    return [make(left), make(right), make("j"), np.full((m, n), 7, dtype)]
+
+
+def check(kernel: Kernel, m: int, n: int, k: int, dtype: str = "float32", left: str = "i, k", right: str = "k, j",
+          bias: bool = False, start: float = 0) -> Any:  # fmt: skip
+    x, w, b, z = arrays(m, n, k, dtype, left, right)
+    kernel(x, w, b, z)
+    a = x.T if left.startswith("k") else x
+    c = w.T if right.startswith("j") else w
+    exact = a.astype("float64") @ c.astype("float64") + start
+    scale = np.abs(a).astype("float64") @ np.abs(c).astype("float64")
+    if bias:
+        exact, scale = np.maximum(exact + b, 0), scale + np.abs(b)
+    if dtype.startswith("int"):
+        np.testing.assert_array_equal(z, exact.astype(dtype))
+        return z
+    eps = np.finfo(dtype).eps
+    assert (np.abs(z - exact) <= 2 * eps * (k + 2) * (scale + abs(start)) + 1e-30).all(), (m, n, k)
+    return z
+
+
+SIZES = [(0, 5, 7), (1, 1, 1), (1, 33, 5), (2, 8, 9), (3, 24, 4), (4, 31, 3), (5, 7, 11), (6, 16, 2), (7, 17, 13),
+         (11, 40, 1), (13, 5, 6), (29, 48, 17), (64, 3, 8), (3, 0, 4), (4, 9, 0), (25, 257, 31)]  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", [("i, k", "k, j"), ("k, i", "k, j"), ("i, k", "j, k"), ("k, i", "j, k")])
+@pytest.mark.parametrize("order", ["ijk", "jik", "kji"])
+def test_every_order_and_layout(order: str, layout: tuple[str, str]) -> None:
+    for kernel in (Kernel(matmul(order, *layout)), Kernel(matmul(order, *layout), distrust=True)):
+        for m, n, k in SIZES:
+            check(kernel, m, n, k, left=layout[0], right=layout[1])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int64"])
+def test_other_dtypes(dtype: str) -> None:
+    kernel = Kernel(matmul(dtype=dtype))
+    for m, n, k in SIZES:
+        check(kernel, m, n, k, dtype)
+
+
+def test_static_sizes_with_32_bit_loop_variables() -> None:
+    for m, n, k in [(1, 10, 16), (6, 16, 3), (7, 10, 5), (32, 250, 31), (5, 3, 2)]:
+        check(Kernel(matmul("jik", dims=(m, n, k))), m, n, k)
+        check(Kernel(matmul("ijk", dims=("M", n, k))), m, n, k)
+
+
+def test_initialisation_apart_and_consumer_in_the_store() -> None:
+    for init, distrust in (("inside", True), ("inside", False), ("apart", False)):
+        func = matmul(init=init, bias="T.max(Y[v_i, v_j] + B[v_j], T.float32(0.0))")
+        kernel = Kernel(func, distrust=distrust)
+        root = kernel.scheduled.body
+        assert isinstance(root, SBlockRealize) and not root.block.alloc_buffers  # the sum is not stored in between
+        for m, n, k in SIZES:
+            check(kernel, m, n, k, bias=True)
+
+
+def test_sum_that_goes_on_from_the_result() -> None:
+    for kernel in (Kernel(matmul(init="none"), distrust=True), Kernel(matmul(init="none"))):
+        for m, n, k in SIZES:
+            check(kernel, m, n, k, start=7)
+
+
+@pytest.mark.parametrize("dims", [("M", "N", "K"), ("M", 250, 781), ("M", 10, 64)])
+def test_a_row_is_bitwise_the_same_for_every_number_of_rows(dims: tuple[Any, Any, Any]) -> None:
+    n, k = (37, 53) if dims[1] == "N" else dims[1:]
+    kernel = Kernel(matmul(dims=dims, bias="Y[v_i, v_j] + B[v_j]"))
+    x, w, b, _ = arrays(100, n, k, "float32", "i, k", "k, j")
+    rows = {}
+    for m in (1, 2, 3, 4, 5, 6, 7, 11, 12, 23, 24, 29, 100):
+        z = np.empty((m, n), "float32")
+        kernel(np.ascontiguousarray(x[:m]), w, b, z)
+        rows[m] = z
+        np.testing.assert_array_equal(z, rows[1] if m == 1 else z)
+        np.testing.assert_array_equal(rows[m][0], rows[1][0])
+    written = Kernel(matmul(dims=dims, bias="Y[v_i, v_j] + B[v_j]"), schedule=False)
+    z = np.empty((100, n), "float32")
+    written(x, w, b, z)
+    np.testing.assert_array_equal(rows[100], z)  # the unscheduled loops too
+
+
+BATCHED = HEAD + '''
+@T.prim_func(private=True)
+def f(x: T.handle, w: T.handle, z: T.handle):
+    L, M, N, K = T.int64(), T.int64(), T.int64(), T.int64()
+    X = T.match_buffer(x, {left}, "float32")
+    W = T.match_buffer(w, {right}, "float32")
+    Z = T.match_buffer(z, (L, M, N), "float32")
+    for l, i, j, k in T.grid(L, M, N, K):
+        with T.sblock("product"):
+            v_l, v_i, v_j, v_k = T.axis.remap("SSSR", [l, i, j, k])
+            with T.init():
+                Z[v_l, v_i, v_j] = T.float32(0.0)
+            Z[v_l, v_i, v_j] = Z[v_l, v_i, v_j] + X[{at_left}] * W[{at_right}]
+'''
+
+
+@pytest.mark.parametrize(("left", "right", "spec"), [
+    ("l, i, k", "l, k, j", "lik,lkj->lij"), ("l, i, k", "k, j", "lik,kj->lij"), ("i, k", "l, k, j", "ik,lkj->lij"),
+    ("l, i, k", "l, j, k", "lik,ljk->lij"), ("i, l, k", "l, j, k", "ilk,ljk->lij"),
+])  # fmt: skip
+def test_batched(left: str, right: str, spec: str) -> None:
+    names = {"l": "L", "i": "M", "j": "N", "k": "K"}
+
+    def shape(text: str) -> str:
+        return "(" + ", ".join(names[v.strip()] for v in text.split(",")) + ")"
+
+    def at(text: str) -> str:
+        return ", ".join(f"v_{v.strip()}" for v in text.split(","))
+
+    source = BATCHED.format(left=shape(left), right=shape(right), at_left=at(left), at_right=at(right))
+    kernel = Kernel(from_source(source))
+    rng = np.random.default_rng(1)
+    for sizes in ({"l": 3, "i": 4, "j": 17, "k": 5}, {"l": 2, "i": 13, "j": 8, "k": 9}, {"l": 1, "i": 1, "j": 3, "k": 2}):
+        x = rng.standard_normal([sizes[v.strip()] for v in left.split(",")]).astype("float32")
+        w = rng.standard_normal([sizes[v.strip()] for v in right.split(",")]).astype("float32")
+        z = np.empty([sizes[v] for v in "lij"], "float32")
+        kernel(x, w, z)
+        np.testing.assert_allclose(z, np.einsum(spec, x, w), rtol=1e-4, atol=1e-4)
+
+
+def test_hot_loop_has_no_memory_traffic_but_its_operands() -> None:
+    """Every accumulator is a register: nothing is left on the stack, and each innermost loop stores nothing."""
+    func = matmul(dims=("M", 256, 784), bias="Y[v_i, v_j] + B[v_j]")
+    for spec in ("llvm", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64"):
+        machine = target(spec)
+        text = optimized_text(emit_kernel(schedule_func(func, machine), "kernel", machine, []).llvm_text, machine)
+        assert "alloca" not in text
+        if not machine.has_fma:
+            continue
+        blocks = re.split(r"\n(?=[\w.]+:)", text)
+        hot = [block for block in blocks if block.count("@llvm.fma") >= 6]
+        assert hot and all("store" not in block for block in hot)
+
+
+def test_consumer_that_reads_the_sum_elsewhere_is_not_fused() -> None:
+    func = matmul(dims=(8, 8, 8), bias="Y[v_j, v_i] + B[v_j]")
+    kernel = Kernel(func)
+    x, w, b, z = arrays(8, 8, 8, "float32", "i, k", "k, j")
+    kernel(x, w, b, z)
+    np.testing.assert_allclose(z, (x @ w).T + b, rtol=1e-4, atol=1e-5)
+
+
+def test_the_host_is_a_target_with_numbers() -> None:
+    assert host().vector_bits in (128, 256, 512)
