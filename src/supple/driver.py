@@ -163,7 +163,7 @@ def _generate(mod: IRModule, target: Target, context: Context, results: str, ali
     context.dump("host", readable, "txt")
     context.dump("host", text, "ll")
     with context.step("llvm host"):
-        objects.append(compile_text(text, target, level=1, passes=False))
+        objects.append(compile_text(text, target, level=0, passes=False))
     functions = _functions(mod, host, public, alias)
     return Program(
         tuple(objects), functions, tuple(host.constants), tuple(sites), tuple(host.calls), readable, results,

@@ -109,6 +109,16 @@ def _entry(name: str, count: int) -> str:
         args.append(f"ptr {w.value(f'load ptr, ptr {at}')}")
     args.append("ptr %result")
     status = w.value(f"call i32 @{host_symbol(name)}({', '.join(args)})")
+    good = w.value(f"icmp eq i32 {status}, 0")
+    w.emit(f"br i1 {good}, label %describe, label %done")
+    w.label("describe")
+    api_at = w.value(f"getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_API}")
+    api = w.value(f"load ptr, ptr {api_at}")
+    describe_at = w.value(f"getelementptr ptr, ptr {api}, i64 {abi.API.index('describe')}")
+    describe = w.value(f"load ptr, ptr {describe_at}")
+    w.emit(f"call void {describe}(ptr %result)")
+    w.emit("br label %done")
+    w.label("done")
     w.emit(f"ret i32 {status}")
     return f"define i32 @{entry_symbol(name)}(ptr %ctx, ptr %args, ptr %result) {{\n{w.text()}\n}}\n"
 

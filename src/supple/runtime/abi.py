@@ -78,6 +78,8 @@ CONTEXT_ACTIVATION = 104
 CONTEXT_STACK_BUDGET = 112
 CONTEXT_ANSWER = 120
 CONTEXT_BYTES = 128
+RESULT_DESCRIBED_DIMS = 8
+RESULT_BYTES = 8 * (5 + RESULT_DESCRIBED_DIMS)
 """The context of one activation: ``{i32 site, i32, [6 x i64] values, i64 depth, i64 depth limit, ptr stack limit,
 ptr api, ptr constants, ptr callback, i64 activation, i64 stack budget, i64 answer}``.
 
@@ -86,6 +88,10 @@ code finds the zero that it put there before.
 
 ``api`` is the table of the runtime's native functions in the order of `API`; ``callback`` is
 ``i32(ptr ctx, i64 call, ptr args, i64 count, ptr result)``."""
+
+# Behind the context of a call from Python: ``{ptr result, i32 kind, i32 code, ptr data, ptr owner, i64 ndim,
+# [8 x i64] dims}``; what follows the pointer describes a result that is a tensor of at most 8 dimensions, so that
+# Python need not read the object.
 
 API = (
     "incref",  # void(ptr object)             null is fine
@@ -98,6 +104,7 @@ API = (
     "float_new",  # ptr(double value, i32 dtype code)
     "arena_get",  # ptr(i64 bytes)            64-byte aligned; null when out of memory
     "arena_put",  # void(ptr arena)           null is fine
+    "describe",  # void(ptr result)           fills in what follows the pointer to the result
 )
 """Names and signatures of the runtime's functions, in table order."""
 

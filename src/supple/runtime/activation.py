@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from supple.runtime import abi
-from supple.runtime.boxing import box, unbox
+from supple.runtime.boxing import box, is_kept, owned_array, present, unbox
 from supple.runtime.native import runtime
-from supple.runtime.signature import FunctionInfo, TensorSpec, header_words
+from supple.runtime.signature import FastPlan, FunctionInfo, TensorSpec, header_words
 from supple.runtime.stack import stack_budget
 
 DEPTH_LIMIT = 5000
@@ -41,6 +41,11 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
+_NDARRAY = id(np.ndarray)
+_RESULT = abi.CONTEXT_BYTES // 8
+_FIRST_ARGUMENT = (abi.CONTEXT_BYTES + abi.RESULT_BYTES) // 8
+
+
 class Activation:
     """Memory of one call: context, result, argument pointers and tensor headers, in one buffer of fixed layout.
 
@@ -49,35 +54,40 @@ class Activation:
 
     __slots__ = (
         "__weakref__",
+        "_bind_arrays",
         "_buffer",
         "address",
         "args",
         "args_address",
         "arguments",
         "boxed",
+        "end_address",
         "exception",
         "executable",
-        "fixed",
         "header_at",
         "keep",
         "kind",
+        "objects_offset",
         "result_address",
         "words",
-    )  # fmt: skip
+    )
 
     def __init__(self, executable: Host, info: FunctionInfo) -> None:
         count = len(info.params)
-        context = abi.CONTEXT_BYTES // 8
         self.header_at: list[int] = []
-        at = context + 1 + count
+        at = _FIRST_ARGUMENT + count
         for param in info.params:
             self.header_at.append(at)
             at += header_words(param.spec)
+        self.objects_offset = 8 * at
+        at += count
+        self._bind_arrays = runtime().bind_arrays
         self._buffer = (ctypes.c_int64 * at)()
         self.address = ctypes.addressof(self._buffer)
+        self.end_address = self.address + 8 * at
         self.words: memoryview[int] = memoryview(self._buffer).cast("B").cast("q")
-        self.result_address = self.address + 8 * context
-        self.args_address = self.result_address + 8
+        self.result_address = self.address + 8 * _RESULT
+        self.args_address = self.address + 8 * _FIRST_ARGUMENT
         self.executable = executable
         self.kind: str | None = None
         self.keep: list[object] = []
@@ -85,30 +95,25 @@ class Activation:
         self.arguments: dict[int, object] = {}
         self.exception: BaseException | None = None
         self.args: tuple[object, ...] = ()
-        self.fixed: tuple[int | None, ...] = ()
-        self._prepare(info, context)
+        self._prepare(info)
 
-    def _prepare(self, info: FunctionInfo, context: int) -> None:
+    def _prepare(self, info: FunctionInfo) -> None:
         words = self.words
         words[abi.CONTEXT_DEPTH_LIMIT // 8] = DEPTH_LIMIT
         words[abi.CONTEXT_API // 8] = runtime().api_address
         words[abi.CONTEXT_CONSTANTS // 8] = self.executable.constants_address
         words[abi.CONTEXT_CALLBACK // 8] = _DISPATCH_ADDRESS
         words[abi.CONTEXT_ACTIVATION // 8] = id(self)
-        fixed: list[int | None] = []
         for i, (param, at) in enumerate(zip(info.params, self.header_at, strict=True)):
             if not header_words(param.spec):
-                fixed.append(None)
                 continue
             assert isinstance(param.spec, TensorSpec)
             assert param.spec.dtype is not None
             address = self.address + 8 * at
-            words[context + 1 + i] = address
+            words[_FIRST_ARGUMENT + i] = address
             words[at] = 1
             words[at + 1] = abi.Kind.TENSOR | (abi.dtype_code(param.spec.dtype) << 32)
             words[at + abi.TENSOR_NDIM // 8] = param.spec.ndim
-            fixed.append(address)
-        self.fixed = tuple(fixed)
 
     def begin(self, args: tuple[object, ...]) -> None:
         """Start a call: inherit depth and stack limit from a call of this thread that waits for a callback."""
@@ -121,20 +126,19 @@ class Activation:
         else:
             words[abi.CONTEXT_DEPTH // 8] = parent.words[abi.CONTEXT_DEPTH // 8]
             words[abi.CONTEXT_STACK_LIMIT // 8] = parent.words[abi.CONTEXT_STACK_LIMIT // 8]
-        words[abi.CONTEXT_BYTES // 8] = 0
+        words[_RESULT] = 0
         self.args = args
 
     def put_boxed(self, position: int, address: int, value: object) -> None:
         """Pass a boxed value; the call owns its reference."""
         self.boxed.append(address)
-        self.words[abi.CONTEXT_BYTES // 8 + 1 + position] = address
+        self.words[_FIRST_ARGUMENT + position] = address
 
     def argument_map(self) -> dict[int, object]:
         """Native objects of the arguments -> what the caller passed (made when it is first needed)."""
         if not self.arguments:
-            first = abi.CONTEXT_BYTES // 8 + 1
             for i, value in enumerate(self.args):
-                self.arguments[self.words[first + i]] = value
+                self.arguments[self.words[_FIRST_ARGUMENT + i]] = value
         return self.arguments
 
     def end(self) -> None:
@@ -152,9 +156,20 @@ class Activation:
         self.args = ()
         self.exception = None
 
+    def bind(self, args: tuple[object, ...], plan: FastPlan) -> bool:
+        """Take all arguments at once if they are plain numpy arrays that need no conversion."""
+        plan.pack_into(self._buffer, self.objects_offset, *map(id, args))
+        objects = self.address + self.objects_offset
+        return self._bind_arrays(plan.address, plan.count, objects, self.address, _NDARRAY) == 1
+
     def take_result(self, kind: str) -> Any:
         """The result as a Python value; the native reference is given up."""
-        address = self.words[abi.CONTEXT_BYTES // 8]
+        words = self.words
+        address, head, data, owner, ndim = words[_RESULT : _RESULT + 5].tolist()
+        if head & 0xFFFFFFFF == abi.Kind.TENSOR and not owner and ndim <= abi.RESULT_DESCRIBED_DIMS:
+            if not self.address <= address < self.end_address and not is_kept(address):
+                shape = tuple(words[_RESULT + 5 : _RESULT + 5 + ndim])
+                return present(owned_array(address, data, shape, head >> 32), kind)
         try:
             return unbox(address, self.argument_map(), kind)
         finally:

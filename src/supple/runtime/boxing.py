@@ -48,12 +48,11 @@ _CODE = {np.dtype(row.numpy): abi.dtype_code(name) for name, row in dtypes.DTYPE
 
 
 class _Owner:
-    """Holds one reference of a native object."""
+    """Holds one reference of a native object, the caller's."""
 
     __slots__ = ("_address", "_decref")
 
     def __init__(self, address: int, rt: Runtime) -> None:
-        rt.incref(address)
         self._address = address
         self._decref = rt.decref
 
@@ -69,6 +68,17 @@ class _Memory:
     def __init__(self, interface: dict[str, Any], keep: object) -> None:
         self.__array_interface__ = interface
         self.keep = keep
+
+
+def is_kept(address: int) -> bool:
+    """Whether a native object stands for something that Python keeps."""
+    return address in _kept
+
+
+def owned_array(address: int, data: int, shape: tuple[int, ...], code: int) -> NDArray:
+    """The array over the memory of a native tensor that owns it; takes over the caller's reference."""
+    interface = {"data": (data, False), "shape": shape, "typestr": _TYPESTR[code], "version": 3}
+    return np.asarray(_Memory(interface, _Owner(address, runtime())))
 
 
 def physical_memory() -> int:
@@ -235,6 +245,7 @@ def _tensor_array(address: int, code: int, arguments: Mapping[int, object]) -> N
             return original._array
         readonly = isinstance(keep, np.ndarray) and not keep.flags.writeable
     else:
+        runtime().incref(root)
         keep = _Owner(root, runtime())
     interface = {"data": (data, readonly), "shape": shape, "typestr": _TYPESTR[code], "version": 3}
     return np.asarray(_Memory(interface, keep))

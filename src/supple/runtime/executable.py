@@ -22,7 +22,7 @@ from supple.runtime.boxing import RESULT_KINDS, box, describe
 from supple.runtime.device import Device
 from supple.runtime.native import Library, load_objects, runtime
 from supple.runtime.packed import get_global_func
-from supple.runtime.signature import FunctionInfo, TensorSpec, header_words, make_converter
+from supple.runtime.signature import FunctionInfo, TensorSpec, fast_plan, header_words, make_converter
 from supple.runtime.tensor import NDArray
 
 _KEPT_ACTIVATIONS = 8
@@ -131,6 +131,7 @@ class CompiledFunction:
             make_converter(info.name, i, param, at)
             for i, (param, at) in enumerate(zip(info.params, layout.header_at, strict=True))
         )
+        self._plan = fast_plan(info.params, layout.header_at)
         self._written = tuple(i for i, p in enumerate(info.params) if p.written)
         self._free.append(layout)
 
@@ -146,8 +147,11 @@ class CompiledFunction:
             activation = Activation(self.executable, self.info)
         try:
             activation.begin(args)
-            for convert, value in zip(converters, args):
-                convert(activation, value)
+            if self._plan is not None and activation.bind(args, self._plan):
+                activation.kind = "numpy"
+            else:
+                for convert, value in zip(converters, args):
+                    convert(activation, value)
             if self._written:
                 self._refuse_overlap(activation)
             status = self._native(activation.address, activation.args_address, activation.result_address)

@@ -79,7 +79,7 @@ def _link(builder: Any, exports: Iterable[str], imports: Mapping[str, int] | Non
     return Library(jit, tracker, {name: tracker[name] for name in names})
 
 
-_EXPORTS = (*abi.API, "free_object", "python_new", "arena_trim", "live_objects", "live_arenas")
+_EXPORTS = (*abi.API, "bind_arrays", "free_object", "python_new", "arena_trim", "live_objects", "live_arenas")
 
 
 class Runtime:
@@ -105,6 +105,7 @@ class Runtime:
         self.float_new = function("float_new", pointer, double, i32)
         self.python_new = function("python_new", pointer, pointer)
         self.free_object = function("free_object", None, pointer)
+        self.bind_arrays = function("bind_arrays", i64, pointer, i64, pointer, pointer, pointer)
         self.arena_trim = function("arena_trim", i64)
         # may run a deleter that calls back into Python: CFUNCTYPE releases the GIL around it
         self.decref = ctypes.CFUNCTYPE(None, pointer)(at["decref"])

@@ -221,6 +221,117 @@ done:
   ret ptr %object
 }
 
+; ----------------------------------------------------------------------------------------------------------- entering
+
+; Copies data and dims of numpy arrays into tensor headers. `plan` has {header offset, ndim, dtype object} a parameter.
+; Returns 1 if every object is an ndarray (not a subclass) of that very dtype and rank, compact and aligned, else 0.
+; The offsets into numpy's objects are checked when the library is loaded.
+define i64 @bind_arrays(ptr %plan, i64 %count, ptr %objects, ptr %memory, ptr %ndarray) {
+  br label %next
+next:
+  %i = phi i64 [ 0, %0 ], [ %i.next, %bound ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %look, label %all
+look:
+  %object.at = getelementptr ptr, ptr %objects, i64 %i
+  %object = load ptr, ptr %object.at
+  %row = getelementptr { i64, i64, ptr }, ptr %plan, i64 %i
+  %type.at = getelementptr i8, ptr %object, i64 8
+  %type = load ptr, ptr %type.at
+  %is.array = icmp eq ptr %type, %ndarray
+  br i1 %is.array, label %array, label %other
+array:
+  %dtype.at = getelementptr i8, ptr %object, i64 56
+  %dtype = load ptr, ptr %dtype.at
+  %wanted.at = getelementptr i8, ptr %row, i64 16
+  %wanted = load ptr, ptr %wanted.at
+  %a = icmp eq ptr %dtype, %wanted
+  %nd.at = getelementptr i8, ptr %object, i64 24
+  %nd = load i32, ptr %nd.at
+  %nd.wide = sext i32 %nd to i64
+  %rank.at = getelementptr i8, ptr %row, i64 8
+  %rank = load i64, ptr %rank.at
+  %b = icmp eq i64 %nd.wide, %rank
+  %flags.at = getelementptr i8, ptr %object, i64 64
+  %flags = load i32, ptr %flags.at
+  %bits = and i32 %flags, 257
+  %c = icmp eq i32 %bits, 257
+  %ab = and i1 %a, %b
+  %good = and i1 %ab, %c
+  br i1 %good, label %bind, label %other
+bind:
+  %offset = load i64, ptr %row
+  %header = getelementptr i8, ptr %memory, i64 %offset
+  %data.from = getelementptr i8, ptr %object, i64 16
+  %data = load ptr, ptr %data.from
+  %data.to = getelementptr i8, ptr %header, i64 24
+  store ptr %data, ptr %data.to
+  %dims.from = getelementptr i8, ptr %object, i64 32
+  %dims = load ptr, ptr %dims.from
+  %dims.to = getelementptr i8, ptr %header, i64 56
+  br label %dim
+dim:
+  %d = phi i64 [ 0, %bind ], [ %d.next, %copy ]
+  %d.more = icmp slt i64 %d, %rank
+  br i1 %d.more, label %copy, label %bound
+copy:
+  %size.at = getelementptr i64, ptr %dims, i64 %d
+  %size = load i64, ptr %size.at
+  %to.at = getelementptr i64, ptr %dims.to, i64 %d
+  store i64 %size, ptr %to.at
+  %d.next = add i64 %d, 1
+  br label %dim
+bound:
+  %i.next = add i64 %i, 1
+  br label %next
+all:
+  ret i64 1
+other:
+  ret i64 0
+}
+
+; What Python wants to know of a result that is a tensor of at most 8 dimensions, beside the pointer to it.
+define void @describe(ptr %result) {
+  %object = load ptr, ptr %result
+  %kind.at = getelementptr i8, ptr %object, i64 8
+  %kind = load i64, ptr %kind.at
+  %kind.to = getelementptr i8, ptr %result, i64 8
+  store i64 %kind, ptr %kind.to
+  %kind.low = trunc i64 %kind to i32
+  %tensor = icmp eq i32 %kind.low, 1
+  br i1 %tensor, label %fill, label %done
+fill:
+  %data.at = getelementptr i8, ptr %object, i64 24
+  %data = load ptr, ptr %data.at
+  %data.to = getelementptr i8, ptr %result, i64 16
+  store ptr %data, ptr %data.to
+  %owner.at = getelementptr i8, ptr %object, i64 32
+  %owner = load ptr, ptr %owner.at
+  %owner.to = getelementptr i8, ptr %result, i64 24
+  store ptr %owner, ptr %owner.to
+  %ndim.at = getelementptr i8, ptr %object, i64 40
+  %ndim = load i64, ptr %ndim.at
+  %ndim.to = getelementptr i8, ptr %result, i64 32
+  store i64 %ndim, ptr %ndim.to
+  %few = icmp sle i64 %ndim, 8
+  br i1 %few, label %dim, label %done
+dim:
+  %d = phi i64 [ 0, %fill ], [ %d.next, %copy ]
+  %more = icmp slt i64 %d, %ndim
+  br i1 %more, label %copy, label %done
+copy:
+  %from = getelementptr i8, ptr %object, i64 56
+  %from.at = getelementptr i64, ptr %from, i64 %d
+  %size = load i64, ptr %from.at
+  %to = getelementptr i8, ptr %result, i64 40
+  %to.at = getelementptr i64, ptr %to, i64 %d
+  store i64 %size, ptr %to.at
+  %d.next = add i64 %d, 1
+  br label %dim
+done:
+  ret void
+}
+
 ; -------------------------------------------------------------------------------------------------------------- arenas
 ; An arena is taken by one activation and put back. At most 16 are kept, 1 GiB in all, and one that was not taken
 ; during 64 returns is freed. Nobody waits for the lock: who does not get it at once allocates or frees directly.
