@@ -1,0 +1,407 @@
+"""Questions about graph functions: which variables occur, what is bound to what, what is unused, what recurs.
+
+The public names are those of ``relax.analysis``.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var, is_scalar
+from supple.ir.graph import (
+    Binding,
+    BindingBlock,
+    DataflowBlock,
+    Function,
+    GlobalVar,
+    If,
+    MatchCast,
+    SeqExpr,
+    ShapeExpr,
+    Tuple,
+    VarBinding,
+)
+from supple.ir.loop import PrimFunc
+from supple.ir.module import IRModule
+from supple.ir.node import Expr, Node, Type, replace
+from supple.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType
+from supple.ir.walk import free_symbols, post_order, substitute, transform
+from supple.sym.relate import assignable, common, erase, tensor_dims
+from supple.verify.events import operands
+from supple.verify.purity import is_pure_call
+from supple.verify.well_formed import check_module
+from supple.verify.well_formed import well_formed as _well_formed
+
+
+class BaseCheckResult(enum.IntEnum):
+    """How a type relates to a base: never fits, only by a check of dtype or rank, only by a shape check, always."""
+
+    FAIL_L0 = 0
+    FAIL_L1 = 1
+    FAIL_L2 = 2
+    PASS = 3
+
+
+# ------------------------------------------------------------------------------------------------------------ walking
+
+
+def _graph_children(e: Node) -> Iterator[Node]:
+    """What a graph expression is made of, in order of evaluation; types are not entered."""
+    if isinstance(e, Function):
+        yield from e.params
+        yield e.body
+    elif isinstance(e, SeqExpr):
+        for block in e.blocks:
+            for binding in block.bindings:
+                yield binding.value  # type: ignore[attr-defined]
+                yield binding.var  # type: ignore[attr-defined]
+        yield e.body
+    elif isinstance(e, Call):
+        yield e.op
+        yield from e.args
+    elif isinstance(e, Tuple):
+        yield from e.fields
+    elif isinstance(e, TupleGetItem):
+        yield e.tuple_value
+    elif isinstance(e, If):
+        yield from (e.cond, e.true_branch, e.false_branch)
+    elif isinstance(e, ShapeExpr):
+        yield from e.values
+    elif is_scalar(e) and not isinstance(e, Var):
+        yield from (n for n in post_order(e) if isinstance(n, Var))
+
+
+def post_order_visit(expr: Expr, fvisit: Callable[[Expr], Any]) -> None:
+    """Call ``fvisit`` on every graph expression once, operands first."""
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(expr, False)]
+    while stack:
+        current, expanded = stack.pop()
+        if expanded:
+            fvisit(current)  # type: ignore[arg-type]
+        elif id(current) not in seen:
+            seen.add(id(current))
+            stack.append((current, True))
+            stack.extend((child, False) for child in reversed(list(_graph_children(current))))
+
+
+def all_vars(expr: Expr) -> list[Var]:
+    """Every variable, bound or free, in order of first appearance."""
+    return _in_order(expr, lambda e: isinstance(e, Var) and not _is_symbol(e))  # type: ignore[return-value]
+
+
+def all_global_vars(expr: Expr) -> list[GlobalVar]:
+    """Every function of the module that is referred to."""
+    return _in_order(expr, lambda e: isinstance(e, GlobalVar))  # type: ignore[return-value]
+
+
+def used_vars(expr: Expr) -> list[Var]:
+    """Every variable that is used, that is, not merely bound."""
+    bound_only = _bindings_of(expr)
+    used: dict[Var, None] = {}
+    for value in [b.value for b in bound_only] + _results(expr):
+        for operand in operands(value):
+            if isinstance(operand, Var) and not _is_symbol(operand):
+                used[operand] = None
+    return list(used)
+
+
+def bound_vars(expr: Expr) -> list[Var]:
+    """Every variable that is bound: parameters and left-hand sides."""
+    params = _in_order(expr, lambda e: isinstance(e, Function))
+    names = [p for f in params for p in f.params]  # type: ignore[attr-defined]
+    return [*names, *(b.var for b in _bindings_of(expr))]
+
+
+def free_vars(expr: Expr) -> list[Var]:
+    """Every variable that is used but not bound inside."""
+    bound = {id(v) for v in bound_vars(expr)}
+    return [v for v in all_vars(expr) if id(v) not in bound]
+
+
+def _is_symbol(e: Node) -> bool:
+    return isinstance(e, Var) and isinstance(e.ty, PrimType)
+
+
+def _in_order(expr: Expr, wanted: Callable[[Node], bool]) -> list[Node]:
+    found: list[Node] = []
+    seen: set[int] = set()
+    names: set[str] = set()
+    stack: list[Node] = [expr]
+    while stack:
+        current = stack.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        if wanted(current) and not (isinstance(current, GlobalVar) and current.name_hint in names):
+            if isinstance(current, GlobalVar):
+                names.add(current.name_hint)
+            found.append(current)
+        stack.extend(reversed(list(_graph_children(current))))
+    return found
+
+
+def _bindings_of(expr: Expr) -> list[Any]:
+    sequences = _in_order(expr, lambda e: isinstance(e, SeqExpr))
+    return [b for s in sequences for block in s.blocks for b in block.bindings]  # type: ignore[attr-defined]
+
+
+def _results(expr: Expr) -> list[Expr]:
+    sequences = _in_order(expr, lambda e: isinstance(e, SeqExpr))
+    return [s.body for s in sequences] or [expr]  # type: ignore[attr-defined]
+
+
+# ----------------------------------------------------------------------------------------------------------- bindings
+
+
+def get_var2val(func: Function) -> dict[Var, Expr]:
+    """The value bound to each variable."""
+    return {b.var: b.value for b in _bindings_of(func)}
+
+
+def name_to_binding(func: Function) -> dict[str, list[Binding]]:
+    """The bindings of each variable name."""
+    found: dict[str, list[Binding]] = {}
+    for binding in _bindings_of(func):
+        found.setdefault(binding.var.name, []).append(binding)
+    return found
+
+
+def udchain(dfb: DataflowBlock) -> dict[Var, list[Var]]:
+    """For each variable that a block binds or uses, the block's variables whose values use it."""
+    users: dict[Var, dict[Var, None]] = {}
+    for binding in dfb.bindings:
+        users.setdefault(binding.var, {})  # type: ignore[attr-defined]
+        for operand in operands(binding.value):  # type: ignore[attr-defined]
+            if isinstance(operand, Var) and not _is_symbol(operand):
+                users.setdefault(operand, {})[binding.var] = None  # type: ignore[attr-defined]
+    return {var: list(uses) for var, uses in users.items()}
+
+
+def remove_all_unused(func: Function) -> Function:
+    """The function without bindings whose variables are not used and whose values have no effect."""
+    while True:
+        used = {id(v) for v in used_vars(func)}
+        symbols = {id(s) for s in _symbols_used(func)}
+
+        def rewrite(node: Node, used: set[int] = used, symbols: set[int] = symbols) -> Node | None:
+            if isinstance(node, BindingBlock):
+                kept = tuple(b for b in node.bindings if _is_needed(b, used, symbols))
+                return node if len(kept) == len(node.bindings) else replace(node, bindings=kept)
+            if isinstance(node, SeqExpr):
+                blocks = tuple(b for b in node.blocks if b.bindings)
+                return node if len(blocks) == len(node.blocks) else replace(node, blocks=blocks)
+            return None
+
+        slimmer = transform(func, rewrite, into_types=False)
+        if slimmer is func:
+            return func
+        func = slimmer  # type: ignore[assignment]
+
+
+def _is_needed(binding: Binding, used: set[int], symbols: set[int]) -> bool:
+    var, value = binding.var, binding.value  # type: ignore[attr-defined]
+    if id(var) in used:
+        return True
+    if isinstance(binding, MatchCast):  # it may define symbols that are used
+        return any(id(s) in symbols for s in free_symbols(binding.ty)) or not isinstance(var, DataflowVar)
+    return contains_impure_call(value)
+
+
+def _symbols_used(func: Function) -> list[Var]:
+    """The symbols that shapes outside of ``match_cast`` mention."""
+    found: list[Var] = []
+    for binding in _bindings_of(func):
+        if isinstance(binding, VarBinding):
+            found += free_symbols(binding.value)
+            if binding.var.ty is not None:
+                found += free_symbols(binding.var.ty)
+    return found + ([] if func.ret_ty is None else free_symbols(func.ret_ty))
+
+
+def contains_impure_call(expr: Expr, own_name: Var | GlobalVar | None = None) -> bool:
+    """Whether evaluating the expression may have an effect; calls of ``own_name`` (recursion) do not count."""
+    for found in _in_order(expr, lambda e: isinstance(e, Call) and not is_scalar(e)):
+        op = found.op  # type: ignore[attr-defined]
+        same = op is own_name or (isinstance(op, GlobalVar) and isinstance(own_name, GlobalVar) and op == own_name)
+        if not same and not is_pure_call(found):  # type: ignore[arg-type]
+            return True
+    return False
+
+
+def computable_at_compile_time(func: Function) -> list[Var]:
+    """The variables that depend only on parameters that are known when compiling (after the first ``num_input``)."""
+    inputs = {id(p) for p in func.params[: int(func.attrs.get("num_input", len(func.params)))]}
+    known = [p for p in func.params if id(p) not in inputs]
+    known_ids = {id(p) for p in known}
+    for binding in _bindings_of(func):
+        needs = [o for o in operands(binding.value) if isinstance(o, Var) and not _is_symbol(o)]
+        if all(id(v) in known_ids for v in needs) and not contains_impure_call(binding.value):
+            known_ids.add(id(binding.var))
+            known.append(binding.var)
+    return known
+
+
+# ---------------------------------------------------------------------------------------------------------- recursion
+
+
+def detect_recursion(mod: IRModule) -> list[list[GlobalVar]]:
+    """Groups of functions that call each other in a circle, and functions that call themselves.
+
+    Tarjan's algorithm (1972) for strongly connected components, on the call graph.
+    """
+    calls = {
+        var.name_hint: [g.name_hint for g in all_global_vars(func) if isinstance(mod[g], Function)]
+        for var, func in mod.items()
+        if isinstance(func, Function)
+    }
+    groups = [c for c in _components(calls) if len(c) > 1 or c[0] in calls[c[0]]]
+    return [[mod.get_global_var(name) for name in sorted(group)] for group in groups]
+
+
+def _components(graph: Mapping[str, list[str]]) -> list[list[str]]:
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    on_stack: set[str] = set()
+    path: list[str] = []
+    result: list[list[str]] = []
+    for root in graph:
+        work: list[tuple[str, Iterator[str]]] = []
+        if root not in index:
+            work.append((root, iter(graph[root])))
+        while work:
+            node, rest = work[-1]
+            if node not in index:
+                index[node] = low[node] = len(index)
+                path.append(node)
+                on_stack.add(node)
+            following = next(rest, None)
+            if following is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    component = path[path.index(node) :]
+                    del path[path.index(node) :]
+                    on_stack.difference_update(component)
+                    result.append(component)
+            elif following not in index:
+                work.append((following, iter(graph.get(following, []))))
+            elif following in on_stack:
+                low[node] = min(low[node], index[following])
+    return result
+
+
+# -------------------------------------------------------------------------------------------------------------- types
+
+
+def get_static_type(ty: Type) -> Type:
+    """The type without shapes: ranks and dtypes only."""
+    if isinstance(ty, TensorType):
+        return TensorType(None, ty.dtype, ty.ndim, ty.vdevice)
+    if isinstance(ty, ShapeType):
+        return ShapeType(None, ty.ndim)
+    if isinstance(ty, TupleType):
+        return TupleType(tuple(get_static_type(f) for f in ty.fields))
+    if isinstance(ty, FuncType) and ty.params is not None:
+        return FuncType(tuple(get_static_type(p) for p in ty.params), get_static_type(ty.ret), ty.purity)
+    return ty
+
+
+def erase_to_well_defined(
+    ty: Type, shape_var_map: Mapping[Var, Expr] | None = None, var_map: Mapping[Var, Expr] | None = None
+) -> Type:
+    """The type with the mapped symbols replaced, and without those that are not mapped (their shapes become ranks)."""
+    mapping = {**(shape_var_map or {}), **(var_map or {})}
+    return substitute(erase(ty, mapping), mapping)  # type: ignore[no-any-return]
+
+
+def type_base_check(base: Type, derived: Type) -> BaseCheckResult:
+    """Whether every value of ``derived`` is one of ``base``."""
+    verdict = assignable(derived, base)
+    if verdict is True:
+        return BaseCheckResult.PASS
+    static = assignable(get_static_type(derived), get_static_type(base))
+    if static is False:
+        return BaseCheckResult.FAIL_L0
+    if static is None:
+        return BaseCheckResult.FAIL_L1
+    return BaseCheckResult.FAIL_L2 if verdict is None else BaseCheckResult.FAIL_L0
+
+
+def type_lca(lhs: Type, rhs: Type) -> Type:
+    """The most precise type that both are."""
+    return common(lhs, rhs)
+
+
+def tir_vars_in_type(ty: Type) -> list[Var]:
+    """The symbols that occur in a type."""
+    return free_symbols(ty)
+
+
+def definable_tir_vars_in_type(ty: Type) -> list[Var]:
+    """The symbols that stand alone as a dimension somewhere in a type, so that a value defines them."""
+    return list(dict.fromkeys(d for d in _dims_in(ty) if isinstance(d, Var)))
+
+
+def _dims_in(ty: Type) -> Iterator[Expr]:
+    stack: list[Type] = [ty]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, TensorType):
+            yield from tensor_dims(current) or ()
+        elif isinstance(current, ShapeType):
+            yield from current.values or ()
+        elif isinstance(current, TupleType):
+            stack.extend(reversed(current.fields))
+
+
+def defined_symbolic_vars(func: Function) -> list[Var]:
+    """The symbols that a function's parameters and ``match_cast`` define."""
+    found = dict.fromkeys(s for p in func.params if p.ty is not None for s in definable_tir_vars_in_type(p.ty))
+    for binding in _bindings_of(func):
+        if isinstance(binding, MatchCast):
+            found.update(dict.fromkeys(definable_tir_vars_in_type(binding.ty)))
+    return list(found)
+
+
+def free_symbolic_vars(func: Function) -> list[Var]:
+    """The symbols that a function uses but does not define."""
+    defined = {id(v) for v in defined_symbolic_vars(func)}
+    scalars = {id(p) for p in func.params}
+    return [s for s in free_symbols(func) if id(s) not in defined and id(s) not in scalars]
+
+
+def collect_non_negative_expressions(ty: Type) -> list[Expr]:
+    """The symbolic dimensions of a type: each is a size, hence not negative."""
+    return list(dict.fromkeys(d for d in _dims_in(ty) if free_symbols(d)))
+
+
+# ---------------------------------------------------------------------------------------------------- well-formedness
+
+
+def well_formed(obj: IRModule | Function | PrimFunc, check_ty: bool = True) -> None:
+    """Raise `DiagnosticError` for the first rule that is broken."""
+    check_module(obj if isinstance(obj, IRModule) else IRModule.from_expr(obj))
+
+
+def check_well_formed(obj: IRModule | Function | PrimFunc, check_ty: bool = True) -> bool:
+    """Whether every rule holds."""
+    return _well_formed(obj)
+
+
+def unused_functions(mod: IRModule, roots: Iterable[str]) -> list[GlobalVar]:
+    """The functions that ``roots`` do not reach."""
+    reached: set[str] = set()
+    stack = list(roots)
+    while stack:
+        name = stack.pop()
+        if name in reached or name not in mod:
+            continue
+        reached.add(name)
+        func = mod[name]
+        if isinstance(func, Function):
+            stack.extend(g.name_hint for g in all_global_vars(func))
+    return [v for v in mod if v.name_hint not in reached]
