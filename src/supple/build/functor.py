@@ -1,0 +1,365 @@
+"""Visitors and mutators of graph functions, under Relax's names (``PyExprVisitor``, ``PyExprMutator``).
+
+A subclass overrides ``visit_call_``, ``visit_var_``, ... and calls ``super()`` for the default. A mutator rebuilds the
+function through a `BlockBuilder` (``self.builder_``), so changed expressions are normalised and their types are deduced.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from supple.build.block_builder import BlockBuilder
+from supple.ir.expr import Call, DataflowVar, StringImm, TupleGetItem, Var, is_scalar
+from supple.ir.graph import (
+    Binding,
+    BindingBlock,
+    Constant,
+    DataflowBlock,
+    DataTypeImm,
+    ExternFunc,
+    Function,
+    GlobalVar,
+    If,
+    MatchCast,
+    SeqExpr,
+    ShapeExpr,
+    Tuple,
+    VarBinding,
+)
+from supple.ir.loop import PrimFunc
+from supple.ir.module import IRModule
+from supple.ir.node import Expr, Type, replace
+from supple.ir.op import Op
+from supple.ir.walk import substitute
+
+C = TypeVar("C", bound=type)
+
+_METHODS: tuple[tuple[type, str], ...] = (
+    (Constant, "visit_constant_"),
+    (Tuple, "visit_tuple_"),
+    (DataflowVar, "visit_dataflow_var_"),
+    (Var, "visit_var_"),
+    (ShapeExpr, "visit_shape_expr_"),
+    (ExternFunc, "visit_extern_func_"),
+    (GlobalVar, "visit_global_var_"),
+    (Function, "visit_function_"),
+    (Call, "visit_call_"),
+    (SeqExpr, "visit_seq_expr_"),
+    (If, "visit_if_"),
+    (Op, "visit_op_"),
+    (TupleGetItem, "visit_tuple_getitem_"),
+    (StringImm, "visit_string_imm_"),
+    (DataTypeImm, "visit_data_type_imm_"),
+    (PrimFunc, "visit_prim_func_"),
+)
+
+
+def _method(e: Expr) -> str:
+    if is_scalar(e) and not isinstance(e, Var):
+        return "visit_prim_value_"
+    return next((name for kind, name in _METHODS if isinstance(e, kind)), "visit_expr_fallback_")
+
+
+def visitor(cls: C) -> C:
+    """Mark a subclass of `PyExprVisitor` (Relax needs the mark; here it changes nothing)."""
+    return cls
+
+
+def mutator(cls: C) -> C:
+    """Mark a subclass of `PyExprMutator` (Relax needs the mark; here it changes nothing)."""
+    return cls
+
+
+class PyExprVisitor:
+    """Visits every expression, binding and variable definition of a graph function, in order of evaluation."""
+
+    def visit_expr(self, expr: Expr) -> None:
+        """Visit any expression: calls the method of its kind."""
+        getattr(self, _method(expr))(expr)
+
+    # bindings and blocks
+
+    def visit_binding(self, binding: Binding) -> None:
+        if isinstance(binding, MatchCast):
+            self.visit_match_cast_(binding)
+        else:
+            self.visit_var_binding_(binding)  # type: ignore[arg-type]
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        self.visit_expr(binding.value)
+        self.visit_var_def(binding.var)
+
+    def visit_match_cast_(self, binding: MatchCast) -> None:
+        self.visit_expr(binding.value)
+        self.visit_var_def(binding.var)
+
+    def visit_binding_block(self, block: BindingBlock) -> None:
+        if isinstance(block, DataflowBlock):
+            self.visit_dataflow_block_(block)
+        else:
+            self.visit_binding_block_(block)
+
+    def visit_binding_block_(self, block: BindingBlock) -> None:
+        for binding in block.bindings:
+            self.visit_binding(binding)
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> None:
+        for binding in block.bindings:
+            self.visit_binding(binding)
+
+    def visit_var_def(self, var: Var) -> None:
+        if isinstance(var, DataflowVar):
+            self.visit_dataflow_var_def_(var)
+        else:
+            self.visit_var_def_(var)
+
+    def visit_var_def_(self, var: Var) -> None:
+        """A variable's definition."""
+
+    def visit_dataflow_var_def_(self, var: DataflowVar) -> None:
+        """A dataflow variable's definition."""
+
+    # expressions
+
+    def visit_function_(self, op: Function) -> None:
+        for param in op.params:
+            self.visit_var_def(param)
+        self.visit_expr(op.body)
+
+    def visit_seq_expr_(self, op: SeqExpr) -> None:
+        for block in op.blocks:
+            self.visit_binding_block(block)
+        self.visit_expr(op.body)
+
+    def visit_call_(self, op: Call) -> None:
+        self.visit_expr(op.op)
+        for arg in op.args:
+            self.visit_expr(arg)
+
+    def visit_tuple_(self, op: Tuple) -> None:
+        for field in op.fields:
+            self.visit_expr(field)
+
+    def visit_tuple_getitem_(self, op: TupleGetItem) -> None:
+        self.visit_expr(op.tuple_value)
+
+    def visit_if_(self, op: If) -> None:
+        self.visit_expr(op.cond)
+        self.visit_expr(op.true_branch)
+        self.visit_expr(op.false_branch)
+
+    def visit_shape_expr_(self, op: ShapeExpr) -> None:
+        for value in op.values:
+            self.visit_expr(value)
+
+    def visit_var_(self, op: Var) -> None:
+        """A use of a variable."""
+
+    def visit_dataflow_var_(self, op: DataflowVar) -> None:
+        """A use of a dataflow variable."""
+
+    def visit_constant_(self, op: Constant) -> None:
+        """A tensor literal."""
+
+    def visit_global_var_(self, op: GlobalVar) -> None:
+        """A function of the module."""
+
+    def visit_extern_func_(self, op: ExternFunc) -> None:
+        """A registered function."""
+
+    def visit_op_(self, op: Op) -> None:
+        """An operator."""
+
+    def visit_prim_value_(self, op: Expr) -> None:
+        """A scalar expression."""
+
+    def visit_string_imm_(self, op: StringImm) -> None:
+        """A string."""
+
+    def visit_data_type_imm_(self, op: DataTypeImm) -> None:
+        """A dtype as a value."""
+
+    def visit_prim_func_(self, op: PrimFunc) -> None:
+        """A loop function."""
+
+    def visit_expr_fallback_(self, op: Expr) -> None:
+        """Any other expression."""
+
+
+class PyExprMutator:
+    """Rebuilds graph functions.
+
+    ``self.builder_`` is the `BlockBuilder` of the module given; expressions emitted there come before the binding that
+    is visited. A method returns the new expression; a binding whose value changes gets a new variable of the new type,
+    and later uses follow.
+    """
+
+    def __init__(self, mod: IRModule | None = None) -> None:
+        self.builder_ = BlockBuilder(mod)
+        self._remap: dict[int, tuple[Var, Var]] = {}
+
+    def visit_expr(self, expr: Expr) -> Expr:
+        """The new form of any expression: calls the method of its kind."""
+        result: Expr = getattr(self, _method(expr))(expr)
+        return result
+
+    def visit_expr_post_order(self, expr: Expr) -> Expr:
+        """The expression with its parts rewritten."""
+        result: Expr = getattr(PyExprMutator, _method(expr))(self, expr)
+        return result
+
+    # bindings and blocks
+
+    def visit_binding(self, binding: Binding) -> None:
+        """Emit the new form of a binding."""
+        if isinstance(binding, MatchCast):
+            self.visit_match_cast_(binding)
+        else:
+            self.visit_var_binding_(binding)  # type: ignore[arg-type]
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        value = self.visit_expr(binding.value)
+        self.reemit(binding.var, value)
+
+    def visit_match_cast_(self, binding: MatchCast) -> None:
+        value = self.visit_expr(binding.value)
+        new = self.builder_.match_cast(
+            value, binding.ty, binding.var.name, output=_is_output(binding.var), span=binding.span
+        )
+        self.set_var_remap(binding.var, new)
+
+    def reemit(self, var: Var, value: Expr) -> Var:
+        """Bind ``value`` in place of ``var``: later uses of ``var`` become the new variable."""
+        new = self.builder_.emit(value, var.name, output=_is_output(var), span=var.span)
+        self.set_var_remap(var, new)
+        return new
+
+    def visit_binding_block(self, block: BindingBlock) -> None:
+        if isinstance(block, DataflowBlock):
+            self.visit_dataflow_block_(block)
+        else:
+            self.visit_binding_block_(block)
+
+    def visit_binding_block_(self, block: BindingBlock) -> None:
+        for binding in block.bindings:
+            self.visit_binding(binding)
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> None:
+        with self.builder_.dataflow():
+            for binding in block.bindings:
+                self.visit_binding(binding)
+
+    def set_var_remap(self, old: Var, new: Var) -> None:
+        """Let uses of ``old`` become ``new``."""
+        self._remap[id(old)] = (old, new)
+
+    def get_var_remap(self, var: Var) -> Var:
+        """What uses of ``var`` become."""
+        entry = self._remap.get(id(var))
+        return var if entry is None else entry[1]
+
+    def lookup_binding(self, var: Var) -> Expr | None:
+        """The value that this mutator bound to a new variable, or None."""
+        return self.builder_.lookup_binding(var)
+
+    def visit_with_new_scope(self, expr: Expr) -> SeqExpr:
+        """The new form of a branch, in a scope of its own."""
+        self.builder_.begin_scope()
+        if isinstance(expr, SeqExpr):
+            for block in expr.blocks:
+                self.visit_binding_block(block)
+            return self.builder_.end_scope(self.visit_expr(expr.body), expr.span)
+        return self.builder_.end_scope(self.visit_expr(expr), expr.span)
+
+    # expressions
+
+    def visit_function_(self, op: Function) -> Expr:
+        name = str(op.attrs.get("global_symbol", "local"))
+        params = tuple(self.visit_var_def(p) for p in op.params)
+        self.builder_.begin_function(name, params, op.attrs, op.is_pure, None, op.span)
+        body = op.body
+        for block in body.blocks:
+            self.visit_binding_block(block)
+        return self.builder_.end_function(self.visit_expr(body.body), body.span)
+
+    def visit_var_def(self, var: Var) -> Var:
+        """The new form of a parameter."""
+        return var
+
+    def visit_seq_expr_(self, op: SeqExpr) -> Expr:
+        return self.visit_with_new_scope(op)
+
+    def visit_call_(self, op: Call) -> Expr:
+        callee = self.visit_expr(op.op)
+        args = tuple(self.visit_expr(a) for a in op.args)
+        types = tuple(self.visit_ty(t) for t in op.ty_args)
+        if callee is op.op and _same(args, op.args) and _same(types, op.ty_args):
+            return op
+        return Call(callee, args, op.attrs, types, span=op.span)
+
+    def visit_ty(self, ty: Type) -> Type:
+        """The new form of a type: remapped symbols."""
+        mapping = {old: new for old, new in self._remap.values() if is_scalar(old)}
+        return substitute(ty, mapping) if mapping else ty
+
+    def visit_tuple_(self, op: Tuple) -> Expr:
+        fields = tuple(self.visit_expr(f) for f in op.fields)
+        return op if _same(fields, op.fields) else Tuple(fields, span=op.span)
+
+    def visit_tuple_getitem_(self, op: TupleGetItem) -> Expr:
+        value = self.visit_expr(op.tuple_value)
+        return op if value is op.tuple_value else TupleGetItem(value, op.index, span=op.span)
+
+    def visit_if_(self, op: If) -> Expr:
+        return If(
+            self.visit_expr(op.cond),
+            self.visit_with_new_scope(op.true_branch),
+            self.visit_with_new_scope(op.false_branch),
+            span=op.span,
+        )
+
+    def visit_shape_expr_(self, op: ShapeExpr) -> Expr:
+        values = tuple(self.visit_expr(v) for v in op.values)
+        return op if _same(values, op.values) else replace(op, values=values)
+
+    def visit_var_(self, op: Var) -> Expr:
+        return self.get_var_remap(op)
+
+    def visit_dataflow_var_(self, op: DataflowVar) -> Expr:
+        return self.get_var_remap(op)
+
+    def visit_constant_(self, op: Constant) -> Expr:
+        return op
+
+    def visit_global_var_(self, op: GlobalVar) -> Expr:
+        return op
+
+    def visit_extern_func_(self, op: ExternFunc) -> Expr:
+        return op
+
+    def visit_op_(self, op: Op) -> Expr:
+        return op
+
+    def visit_prim_value_(self, op: Expr) -> Expr:
+        mapping = {old: new for old, new in self._remap.values() if is_scalar(old)}
+        return substitute(op, mapping) if mapping else op
+
+    def visit_string_imm_(self, op: StringImm) -> Expr:
+        return op
+
+    def visit_data_type_imm_(self, op: DataTypeImm) -> Expr:
+        return op
+
+    def visit_prim_func_(self, op: PrimFunc) -> Expr:
+        return op
+
+    def visit_expr_fallback_(self, op: Expr) -> Expr:
+        return op
+
+
+def _is_output(var: Var) -> bool:
+    return not isinstance(var, DataflowVar)
+
+
+def _same(new: tuple[Any, ...], old: tuple[Any, ...]) -> bool:
+    return all(a is b for a, b in zip(new, old, strict=True))
