@@ -79,12 +79,14 @@ def node(cls: type[N]) -> type[N]:
     return made
 
 
-_printer: list[Callable[[Any], str]] = []
+_printer: list[Callable[..., str]] = []
+_shower: list[Callable[..., None]] = []
 
 
-def set_printer(function: Callable[[Any], str]) -> None:
-    """Install what ``str(node)`` and ``node.script()`` call (the printer lives above the nodes)."""
-    _printer[:] = [function]
+def set_printer(script: Callable[..., str], show: Callable[..., None]) -> None:
+    """Install what ``node.script()``, ``str(node)`` and ``node.show()`` call (the printer lives above the nodes)."""
+    _printer[:] = [script]
+    _shower[:] = [show]
 
 
 @node
@@ -93,13 +95,16 @@ class Node:
 
     span: Span | None = dataclasses.field(default=None, kw_only=True, metadata={"role": Role.IGNORE})
 
-    def script(self) -> str:
-        """The node as TVMScript text."""
-        return _printer[0](self) if _printer else f"{type(self).__name__}(...)"
+    def script(self, show_meta: bool = False) -> str:
+        """The node as TVMScript text; ``show_meta`` includes the data of large constants."""
+        return _printer[0](self, show_meta) if _printer else f"{type(self).__name__}(...)"
 
-    def show(self) -> None:
-        """Print `script`."""
-        print(self.script())
+    def show(self, show_meta: bool = False) -> None:
+        """Print `script`, in colour on a terminal."""
+        if _shower:
+            _shower[0](self, show_meta)
+        else:
+            print(self.script(show_meta))
 
     def same_as(self, other: object) -> bool:
         """Identity (Relax's spelling of ``is``)."""

@@ -16,11 +16,11 @@ from typing import Any
 
 from supple.base.errors import DiagnosticError, NotSupportedError
 from supple.build.block_builder import BlockBuilder
-from supple.ir.graph import Function, GlobalVar
+from supple.ir.graph import ExternFunc, Function, GlobalVar
 from supple.ir.loop import PrimFunc
 from supple.ir.module import BaseFunc, IRModule
 from supple.script.evaluate import Environment, Evaluator, describe
-from supple.script.forms import Form, FormCall, bind_form
+from supple.script.forms import Form, FormCall, bind_form, check_flags, check_name
 from supple.script.graph_parser import GraphOptions, GraphParser, ModuleRef, graph_options
 from supple.script.loop_parser import LoopParser, is_docstring
 from supple.script.source import Source, class_definition, first_line, function_definition
@@ -36,21 +36,22 @@ class LoopOptions:
     private: bool = False
     s_tir: bool = False
     check_well_formed: bool = True
+    name: str | None = None  # the function's name in the module, where it is no identifier
 
     def attrs(self, name: str) -> dict[str, Any]:
         """The attributes that the decorator stands for."""
-        attrs: dict[str, Any] = {} if self.private else {"global_symbol": name}
+        attrs: dict[str, Any] = {} if self.private else {"global_symbol": self.name or name}
         if self.s_tir:
             attrs["s_tir"] = True
         return attrs
 
 
-def loop_options(private: bool = False, s_tir: bool = False, check_well_formed: bool = True) -> LoopOptions:
+def loop_options(
+    private: bool = False, s_tir: bool = False, check_well_formed: bool = True, name: str | None = None
+) -> LoopOptions:
     """The options of ``@T.prim_func``; anything but bools raises ``TypeError``."""
-    for name, value in (("private", private), ("s_tir", s_tir), ("check_well_formed", check_well_formed)):
-        if not isinstance(value, bool):
-            raise TypeError(f"{name}: expected True or False, got {value!r}")
-    return LoopOptions(private, s_tir, check_well_formed)
+    check_flags(private=private, s_tir=s_tir, check_well_formed=check_well_formed)
+    return LoopOptions(private, s_tir, check_well_formed, check_name(name))
 
 
 # ----------------------------------------------------------------------------------------------------------- decorators
@@ -98,7 +99,7 @@ class LoopDecorator(FunctionDecorator):
         options: LoopOptions = bind_form(FormCall(self, (), kwargs), loop_options)
         function = read_loop_function(source, node, env, options)
         if options.check_well_formed:
-            check(IRModule({node.name: function}))
+            check(IRModule({options.name or node.name: function}))
         return function
 
 
@@ -111,7 +112,7 @@ class GraphDecorator(FunctionDecorator):
         parser.signature()
         function = parser.body(BlockBuilder())
         if options.check_well_formed:
-            check(IRModule({node.name: function}))
+            check(IRModule({options.name or node.name: function}))
         return function
 
 
@@ -227,6 +228,7 @@ def read_module(source: Source, node: ast.ClassDef, env: Environment, kwargs: di
     items: list[_Item] = []
     attrs: dict[str, Any] = {}
     infos: dict[str, Any] = {}
+    externals: dict[str, ExternFunc] = {}
     for statement in node.body:
         if is_docstring(statement) or isinstance(statement, ast.Pass):
             continue
@@ -234,9 +236,12 @@ def read_module(source: Source, node: ast.ClassDef, env: Environment, kwargs: di
             items.append(_module_item(evaluator, statement, items))
         elif isinstance(statement, ast.Expr):
             _module_statement(evaluator, statement, attrs, infos)
+        elif isinstance(statement, ast.Assign):
+            name, external = _external_function(evaluator, statement)
+            externals[name] = external
         else:
             evaluator.refuse(statement, "a module's class")
-    functions = _read_functions(source, node, env, items)
+    functions = _read_functions(source, node, env, items, externals)
     mod = IRModule(functions, attrs, infos)
     if options:
         check(mod)
@@ -265,6 +270,17 @@ def _module_item(evaluator: Evaluator, statement: ast.FunctionDef, items: list[_
     return _Item(statement, *found)
 
 
+def _external_function(evaluator: Evaluator, statement: ast.Assign) -> tuple[str, ExternFunc]:
+    """``f = R.ExternFunc("symbol")`` in a module's class."""
+    value = evaluator.evaluate(statement.value)
+    target = statement.targets[0]
+    if len(statement.targets) != 1 or not isinstance(target, ast.Name) or not isinstance(value, ExternFunc):
+        raise evaluator.error(
+            statement, "only functions stand in a module's class", expected="a def, or f = R.ExternFunc('symbol')"
+        )
+    return target.id, value
+
+
 def _module_statement(
     evaluator: Evaluator, statement: ast.Expr, attrs: dict[str, Any], infos: dict[str, Any]
 ) -> None:
@@ -278,22 +294,36 @@ def _module_statement(
 
 
 def _read_functions(
-    source: Source, node: ast.ClassDef, env: Environment, items: list[_Item]
+    source: Source, node: ast.ClassDef, env: Environment, items: list[_Item], externals: dict[str, ExternFunc]
 ) -> dict[GlobalVar | str, BaseFunc]:
     """Loop functions first, then the signatures of graph functions, then their bodies; in the order of the text."""
-    loops: dict[str, PrimFunc] = {}
+    found: dict[str, BaseFunc] = dict(externals)
+    module = ModuleRef(node.name, {name: GlobalVar(name) for name in externals})
     for item in items:
         if item.form.name == "T.prim_func":
             options: LoopOptions = _bound(source, item, loop_options)
-            loops[item.node.name] = read_loop_function(source, item.node, env, options)
-    module = ModuleRef(node.name, {name: GlobalVar(name) for name in loops}, loops)
-    graphs = read_graph_functions(source, node, env, [i for i in items if i.form.name == "R.function"], module)
-    found: dict[str, BaseFunc] = {**loops, **graphs}
-    return {module.functions[item.node.name]: found[item.node.name] for item in items}
+            function = read_loop_function(source, item.node, env, options)
+            found[item.node.name] = function
+            module.functions[item.node.name] = GlobalVar(options.name or item.node.name)
+            module.loops[options.name or item.node.name] = function
+    graphs = [item for item in items if item.form.name == "R.function"]
+    found.update(read_graph_functions(source, env, graphs, module))
+    order = [*(item.node.name for item in items), *externals]
+    return {module.functions[name]: found[name] for name in sorted(order, key=lambda n: _line(node, n))}
+
+
+def _line(node: ast.ClassDef, name: str) -> int:
+    """Where a module's class defines a name."""
+    for statement in node.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == name:
+            return statement.lineno
+        if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", None) == name:
+            return statement.lineno
+    return 0
 
 
 def read_graph_functions(
-    source: Source, node: ast.ClassDef, env: Environment, items: list[_Item], module: ModuleRef
+    source: Source, env: Environment, items: list[_Item], module: ModuleRef
 ) -> dict[str, Function]:
     """The graph functions of a module: signatures first, so that functions may call each other in any order.
 
@@ -303,13 +333,13 @@ def read_graph_functions(
     for item in items:
         parser = GraphParser(source, env, item.node, _bound(source, item, graph_options), module)
         parsers[item.node.name] = parser
-        module.functions[item.node.name] = GlobalVar(item.node.name, parser.signature())
+        module.functions[item.node.name] = GlobalVar(parser.name, parser.signature())
     functions: dict[str, Function] = {}
     for name, parser in sorted(parsers.items(), key=lambda entry: entry[1].ret_ty is not None):
-        function = parser.body(BlockBuilder(IRModule(dict(module.loops))))  # type: ignore[arg-type]
+        function = parser.body(BlockBuilder(IRModule(module.loops)))
         functions[name] = function
         if parser.ret_ty is None:
-            module.functions[name] = GlobalVar(name, function.ty)
+            module.functions[name] = GlobalVar(parser.name, function.ty)
     return functions
 
 

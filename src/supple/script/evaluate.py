@@ -339,7 +339,7 @@ class Evaluator:
                 result.update((yield value))
             else:
                 name = yield key
-                if isinstance(name, Expr):
+                if isinstance(name, Expr) and not isinstance(name, Var):
                     raise self.error(key, "keys must be Python values")
                 result[name] = yield value
         return result

@@ -163,6 +163,20 @@ def as_dtype(value: Any, what: str) -> str:
         raise TypeError(f"{what}: expected a dtype such as 'float32', got {value!r}") from None
 
 
+def check_flags(**flags: Any) -> None:
+    """Options of decorators that must be bools; anything else raises ``TypeError``."""
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise TypeError(f"{name}: expected True or False, got {value!r}")
+
+
+def check_name(name: Any) -> str | None:
+    """A decorator's ``name=``: a string or nothing."""
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name: expected a string, got {name!r}")
+    return name
+
+
 def statement_name(statement: ast.AST) -> str:
     """How users call a kind of Python statement: ``try``, ``class``, ``import``."""
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from supple.ir.op import Op
 from supple.ir.structural import structural_equal
 from supple.ir.types import AnyType, FuncType, PrimType, TupleType, prim_type
 from supple.script.evaluate import Environment, describe
-from supple.script.forms import Form, FormCall, Fresh, MetaVar, bind_form
+from supple.script.forms import Form, FormCall, Fresh, MetaVar, bind_form, check_flags, check_name
 from supple.script.loop_forms import plain
 from supple.script.loop_parser import is_docstring, plain_parameters, unquote
 from supple.script.source import Source
@@ -33,7 +33,7 @@ class ModuleRef:
 
     name: str
     functions: dict[str, GlobalVar] = field(default_factory=dict)
-    loops: Mapping[str, PrimFunc] = field(default_factory=dict)
+    loops: dict[str, PrimFunc] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,15 @@ class GraphOptions:
     private: bool = False
     pure: bool = True
     check_well_formed: bool = True
+    name: str | None = None  # the function's name in the module, where it is no identifier
 
 
-def graph_options(pure: bool = True, private: bool = False, check_well_formed: bool = True) -> GraphOptions:
+def graph_options(
+    pure: bool = True, private: bool = False, check_well_formed: bool = True, name: str | None = None
+) -> GraphOptions:
     """The options of ``@R.function``; anything but bools raises ``TypeError``."""
-    for name, value in (("private", private), ("pure", pure), ("check_well_formed", check_well_formed)):
-        if not isinstance(value, bool):
-            raise TypeError(f"{name}: expected True or False, got {value!r}")
-    return GraphOptions(private, pure, check_well_formed)
+    check_flags(private=private, pure=pure, check_well_formed=check_well_formed)
+    return GraphOptions(private, pure, check_well_formed, check_name(name))
 
 
 class GraphParser(SymbolEvaluator):
@@ -69,7 +70,8 @@ class GraphParser(SymbolEvaluator):
             self.define(module.name, module)
         self.params: list[Var] = []
         self.ret_ty: Type | None = None
-        self.attrs: dict[str, Any] = {} if options.private else {"global_symbol": node.name}
+        self.name = options.name or node.name
+        self.attrs: dict[str, Any] = {} if options.private else {"global_symbol": self.name}
         self.hidden: dict[str, Span] = {}  # dataflow variables that are out of sight
         self.outputs: dict[str, ast.stmt] = {}  # R.output's names -> the statement that binds them last
         self.in_dataflow = False
@@ -501,6 +503,13 @@ class GraphParser(SymbolEvaluator):
         return super().subscript(value, index, node)
 
     def missing_name(self, node: ast.Name) -> Any:
+        if node.id == "metadata":
+            raise self.error(
+                node,
+                "the text does not carry the data of its large constants",
+                hint="print it with script(show_meta=True)",
+                rule="metadata",
+            )
         if node.id in self.hidden:
             raise self.error(
                 node,

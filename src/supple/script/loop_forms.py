@@ -791,7 +791,7 @@ ASSIGNABLE: dict[str, Callable[..., Expr]] = {"T.let": _let_value, "T.bind": _le
 def _let_expression(p: LoopForms, body: Any, where: Any) -> Expr:
     if not isinstance(where, dict) or not where:
         raise TypeCheckError("T.Let binds variables", None, "T.Let(body, where={x: value})", describe(where))
-    result = as_expr(body)
+    result = as_expr(body, "int32" if isinstance(body, int) else None)
     for var, value in reversed(list(where.items())):
         if not isinstance(var, Var):
             raise TypeCheckError("T.Let binds variables", None, "a variable: x = T.int32()", describe(var))

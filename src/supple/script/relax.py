@@ -29,6 +29,7 @@ func_attr = Form("R.func_attr", "Attributes of the function.")
 Tensor, Tuple, Shape, Prim = _types.Tensor, _types.Tuple, _types.Shape, _types.Prim
 Callable, Any_ = _types.Callable_, _types.Any_
 Object = _types.Any_
+String = _types.String
 ExternFunc = _graph.ExternFunc
 
 
@@ -169,7 +170,7 @@ _LATER = frozenset((
 ))  # fmt: skip
 _OWN = [
     "function", "dataflow", "output", "match_cast", "func_attr", "Tensor", "Tuple", "Shape", "Prim", "Callable",
-    "Object", "ExternFunc", "const", "shape", "prim_value", "call_tir", "call_tir_inplace", "call_dps_packed",
+    "Object", "String", "ExternFunc", "const", "shape", "prim_value", "call_tir", "call_tir_inplace", "call_dps_packed",
     "call_packed", "call_pure_packed", *_SPELLED,
 ]  # fmt: skip
 __all__ = sorted(_OWN)

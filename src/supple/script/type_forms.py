@@ -11,7 +11,7 @@ from supple.base.errors import DiagnosticError, NotSupportedError, TypeCheckErro
 from supple.ir.expr import Var, const, is_scalar
 from supple.ir.graph import ShapeExpr
 from supple.ir.node import Expr, Type
-from supple.ir.types import AnyType, FuncType, ShapeType, TensorType, TupleType, prim_type
+from supple.ir.types import AnyType, FuncType, ShapeType, StringType, TensorType, TupleType, prim_type
 from supple.script.evaluate import describe
 from supple.script.forms import DtypeForm, Form, FormCall, as_dtype, bind_form
 from supple.script.source import frame_span
@@ -147,5 +147,6 @@ Tuple = TypeForm("R.Tuple", "A tuple: R.Tuple(R.Tensor, R.Shape).", build=_tuple
 Shape = TypeForm("R.Shape", "A shape value: R.Shape(['n', 4]), R.Shape(ndim=2).", build=_shape_type)
 Prim = TypeForm("R.Prim", "A scalar: R.Prim('int64').", build=_prim)
 Callable_ = TypeForm("R.Callable", "A function: R.Callable((R.Tensor,), R.Tensor, purity=True).", build=_callable)
+String = TypeForm("R.String", "A string value.", build=lambda p: StringType())
 Any_ = TypeForm("R.Any", "Any value.", build=_any)
 

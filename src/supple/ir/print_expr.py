@@ -1,0 +1,590 @@
+"""Expressions and types of both levels as text that reads back to the same nodes."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from supple.base import dtypes
+from supple.ir import expr as E
+from supple.ir import graph as G
+from supple.ir import types as Ty
+from supple.ir.expr import Call, FloatImm, IntImm, Var
+from supple.ir.loop import BufferRegion
+from supple.ir.node import Expr, Type
+from supple.ir.op import REQUIRED, Op, Param
+from supple.ir.print_names import Names, float_text, literal, plain_number, quote
+from supple.ir.structural import structural_equal
+from supple.ir.types import BufferType
+from supple.ir.walk import pre_order
+
+ATOM = 20
+UNARY = 11
+_MAX_DEPTH = 80  # deeper expressions are cut into named parts: Python's parser nests at most 200 parentheses
+_MAX_INLINE = 16  # elements of a constant that is written out
+
+_INFIX: dict[type[Expr], tuple[str, int]] = {
+    E.Or: ("or", 1),
+    E.And: ("and", 2),
+    E.EQ: ("==", 4),
+    E.NE: ("!=", 4),
+    E.LT: ("<", 4),
+    E.LE: ("<=", 4),
+    E.GT: (">", 4),
+    E.GE: (">=", 4),
+    E.Add: ("+", 9),
+    E.Sub: ("-", 9),
+    E.Mul: ("*", 10),
+    E.Div: ("/", 10),
+    E.FloorDiv: ("//", 10),
+    E.FloorMod: ("%", 10),
+}
+_COMPARISON = 4
+
+Piece = tuple[str, int, int]  # text, precedence, depth
+
+
+class ExprPrinter:
+    """Prints expressions; ``hoist`` names a part of an expression that would nest too deep."""
+
+    def __init__(self, names: Names | None = None) -> None:
+        self.names = names or Names()
+        self.printed: set[int] = set()  # variables that occurred
+        self.quoted = False  # inside a signature: a dimension with symbols is text
+        self.constants: list[G.Constant] = []
+        self.hoist: Callable[[str], str] | None = None
+        self.functions: dict[str, str] = {}  # name of a function of the module -> its name in the text
+
+    # ------------------------------------------------------------------------------------------------- expressions
+
+    def expr(self, root: Expr, minimum: int = 0) -> str:
+        """The text of an expression, in parentheses if it binds weaker than ``minimum``."""
+        text, precedence, _ = self.piece(root)
+        return f"({text})" if precedence < minimum else text
+
+    def piece(self, root: Expr) -> Piece:
+        """Text, precedence and depth of an expression; the stack is explicit, since chains are long."""
+        stack: list[tuple[Iterator[Expr], Any]] = []
+        value: Piece | None = None
+        steps = self._steps(root)
+        try:
+            child = next(steps)
+        except StopIteration as stop:
+            return self._cut(stop.value)
+        stack.append((steps, None))
+        while True:
+            inner = self._steps(child)
+            try:
+                child = next(inner)
+                stack.append((inner, None))
+                continue
+            except StopIteration as stop:
+                value = self._cut(stop.value)
+            while True:
+                steps = stack[-1][0]
+                try:
+                    child = steps.send(value)  # type: ignore[attr-defined]
+                    break
+                except StopIteration as stop:
+                    stack.pop()
+                    value = self._cut(stop.value)
+                    if not stack:
+                        return value
+
+    def _cut(self, piece: Piece) -> Piece:
+        if piece[2] <= _MAX_DEPTH or self.hoist is None:
+            return piece
+        return self.hoist(piece[0]), ATOM, 0
+
+    def _steps(self, e: Expr) -> Any:
+        method = _PRINTERS.get(type(e))
+        if method is None:
+            method = ExprPrinter._unknown
+        return method(self, e)
+
+    def _unknown(self, e: Expr) -> Any:
+        yield from ()
+        return f"<{type(e).__name__}>", ATOM, 0
+
+    def _var(self, e: Var) -> Any:
+        yield from ()
+        name = self.names.get(e)
+        self.printed.add(id(e))
+        return (f"{name}.data" if isinstance(e.ty, BufferType) else name), ATOM, 0
+
+    def _int(self, e: IntImm) -> Any:
+        yield from ()
+        text = literal(e)
+        return text, UNARY if text.startswith("-") else ATOM, 0
+
+    def _float(self, e: FloatImm) -> Any:
+        yield from ()
+        return literal(e), ATOM, 0
+
+    def _string(self, e: E.StringImm) -> Any:
+        yield from ()
+        return quote(e.value), ATOM, 0
+
+    def _infix(self, e: E.BinaryOp) -> Any:
+        if isinstance(e, E.Div) and not dtypes.is_float(e.dtype):
+            return (yield from self._function("T.Div", (e.a, e.b)))
+        symbol, precedence = _INFIX[type(e)]
+        left: Piece = yield e.a
+        right: Piece = yield e.b
+        logical = isinstance(e, (E.And, E.Or))
+        if not logical and isinstance(e.a, IntImm) and not isinstance(e.b, IntImm) and e.a.dtype != "bool":
+            left = _bare(e.a)
+        if not logical and isinstance(e.b, IntImm) and e.b.dtype != "bool":
+            right = _bare(e.b)
+            if isinstance(e.a, IntImm):  # two bare numbers would be added by Python
+                left = f"T.{e.a.dtype}({e.a.value})", ATOM, 0
+        if logical and not _is_bool(e):
+            return (yield from self._function(f"T.{type(e).__name__}", (e.a, e.b)))
+        above = precedence + 1 if precedence == _COMPARISON else precedence
+        text = f"{_wrap(left, above)} {symbol} {_wrap(right, precedence + 1)}"
+        return text, precedence, max(left[2], right[2]) + 1
+
+    def _not(self, e: E.Not) -> Any:
+        inner: Piece = yield e.a
+        return f"not {_wrap(inner, 3)}", 3, inner[2] + 1
+
+    def _function(self, name: str, args: tuple[Expr, ...], *rest: str) -> Any:
+        texts: list[str] = []
+        depth = 0
+        for arg in args:
+            piece: Piece = yield arg
+            texts.append(piece[0])
+            depth = max(depth, piece[2])
+        return f"{name}({', '.join([*texts, *rest])})", ATOM, depth + 1
+
+    def _mod(self, e: E.Mod) -> Any:
+        return (yield from self._function("T.truncmod", (e.a, e.b)))
+
+    def _min(self, e: E.Min) -> Any:
+        return (yield from self._function("T.min", (e.a, e.b)))
+
+    def _max(self, e: E.Max) -> Any:
+        return (yield from self._function("T.max", (e.a, e.b)))
+
+    def _select(self, e: E.Select) -> Any:
+        return (yield from self._function("T.Select", (e.condition, e.true_value, e.false_value)))
+
+    def _cast(self, e: E.Cast) -> Any:
+        value: Piece = yield e.value
+        return f"T.Cast({quote(e.dtype)}, {value[0]})", ATOM, value[2] + 1
+
+    def _ramp(self, e: E.Ramp) -> Any:
+        return (yield from self._function("T.Ramp", (e.base, e.stride), str(e.lanes)))
+
+    def _broadcast(self, e: E.Broadcast) -> Any:
+        return (yield from self._function("T.Broadcast", (e.value,), str(e.lanes)))
+
+    def _let(self, e: E.Let) -> Any:
+        value: Piece = yield e.value
+        name = self.names.get(e.var)
+        body: Piece = yield e.body
+        return f"T.Let({body[0]}, where={{{name}: {value[0]}}})", ATOM, max(value[2], body[2]) + 2
+
+    def _load(self, e: E.BufferLoad) -> Any:
+        texts: list[str] = []
+        depth = 0
+        for index in e.indices:
+            piece: Piece = yield index
+            texts.append(piece[0])
+            depth = max(depth, piece[2])
+        return f"{self.names.get(e.buffer)}[{', '.join(texts) or '()'}]", ATOM, depth + 1
+
+    def _call(self, e: Call) -> Any:
+        op = e.op
+        if isinstance(op, Op) and op.name.startswith("tirx."):
+            name = op.name.partition(".")[2]
+            if name in ("call_extern", "call_pure_extern", "reinterpret"):
+                first = quote(e.ty_args[0].dtype)  # type: ignore[attr-defined]
+                inner = yield from self._function("", e.args)
+                return f"T.{name}({first}, {inner[0][1:]}", ATOM, inner[2]
+            if name == "call_packed":
+                dtype = quote(e.ty_args[0].dtype)  # type: ignore[attr-defined]
+                return (yield from self._function("T.call_packed", e.args, f"dtype={dtype}"))
+            return (yield from self._function(f"T.{name}", e.args))
+        if isinstance(op, Op):
+            special = _CALL_FORMS.get(op.name)
+            return (yield from special(self, e)) if special is not None else (yield from self._operator(e, op))
+        args = yield from self._values(e.args)
+        if isinstance(op, G.ExternFunc):
+            rest = [quote(op.global_symbol), *args, *self._types("ty_args", e.ty_args)]
+            return f"R.call_packed({', '.join(rest)})", ATOM, 1
+        callee: Piece = yield op
+        return f"{_wrap(callee, ATOM)}({', '.join(args)})", ATOM, 1
+
+    # ------------------------------------------------------------------------------------------------- graph values
+
+    def _values(self, values: tuple[Expr, ...]) -> Any:
+        """Arguments that are any graph values."""
+        texts: list[str] = []
+        for value in values:
+            piece: Piece = yield value
+            texts.append(self._as_value(value, piece[0]))
+        return texts
+
+    def _as_value(self, value: Expr, text: str) -> str:
+        if isinstance(value, E.StringImm):
+            return f"R.str({text})"
+        if E.is_scalar(value) and not isinstance(value, (Var, Call, G.DataTypeImm)):
+            return f"R.prim_value({text})"
+        return text
+
+    def value(self, e: Expr) -> str:
+        """A graph value where Python would read a bare literal otherwise: ``R.prim_value(3)``, ``R.str("a")``."""
+        return self._as_value(e, self.expr(e))
+
+    def _operator(self, e: Call, op: Op) -> Any:
+        texts: list[str] = []
+        arguments = [p for p in op.params if not p.is_attr]
+        rest = list(e.args)
+        depth = 0
+        for param in arguments:
+            taken = rest if param.kind == "varargs" else rest[:1]
+            rest = rest[len(taken) :]
+            for arg in taken:
+                piece: Piece = yield arg
+                depth = max(depth, piece[2])
+                texts.append(self._argument(param, arg, piece[0]))
+        for arg in rest:
+            piece = yield arg
+            texts.append(self._as_value(arg, piece[0]))
+        texts += self._attributes(op, e.attrs)
+        return f"R.{op.short_name}({', '.join(texts)})", ATOM, depth + 1
+
+    def _argument(self, param: Param, arg: Expr, text: str) -> str:
+        if param.kind == "shape" and isinstance(arg, G.ShapeExpr):
+            inner = ", ".join(self.dim(v) for v in arg.values)
+            return f"({inner},)" if len(arg.values) == 1 else f"({inner})"
+        return self._as_value(arg, text)
+
+    def _attributes(self, op: Op, attrs: dict[str, Any]) -> list[str]:
+        defaults = {p.name: p.default for p in op.params if p.is_attr}
+        texts = []
+        for name, value in attrs.items():
+            default = defaults.get(name, REQUIRED)
+            if default is not REQUIRED and type(default) is type(value) and default == value:
+                continue
+            texts.append(f"{name}={self.attr(value)}")
+        return texts
+
+    def _types(self, keyword: str, types: tuple[Type, ...]) -> list[str]:
+        if not types:
+            return []
+        texts = [self.type(t) for t in types]
+        return [f"{keyword}={texts[0] if len(texts) == 1 else '[' + ', '.join(texts) + ']'}"]
+
+    def _destination(self, e: Call) -> Any:
+        op = e.op
+        assert isinstance(op, Op)
+        callee: Piece = yield e.args[0]
+        first = quote(e.args[0].global_symbol) if isinstance(e.args[0], G.ExternFunc) else callee[0]
+        args: Piece = yield e.args[1]
+        texts = [first, args[0]]
+        if "inplace_indices" in e.attrs:
+            texts.append(f"inplace_indices={list(e.attrs['inplace_indices'])}")
+        texts += self._types("out_ty", e.ty_args)
+        if len(e.args) > 2:
+            symbols: Piece = yield e.args[2]
+            texts.append(f"tir_vars={symbols[0]}")
+        return f"R.{op.short_name}({', '.join(texts)})", ATOM, 2
+
+    def _pure_packed(self, e: Call) -> Any:
+        callee = e.args[0]
+        first: Piece = (quote(callee.global_symbol), ATOM, 0) if isinstance(callee, G.ExternFunc) else (yield callee)
+        args = yield from self._values(e.args[1:])
+        texts = [first[0], *args, *self._types("ty_args", e.ty_args)]
+        return f"R.call_pure_packed({', '.join(texts)})", ATOM, 1
+
+    def _tuple(self, e: G.Tuple) -> Any:
+        texts = yield from self._values(e.fields)
+        inner = ", ".join(texts)
+        return (f"({inner},)" if len(texts) == 1 else f"({inner})"), ATOM, 1
+
+    def _item(self, e: E.TupleGetItem) -> Any:
+        inner: Piece = yield e.tuple_value
+        return f"{_wrap(inner, ATOM)}[{e.index}]", ATOM, inner[2] + 1
+
+    def _shape(self, e: G.ShapeExpr) -> Any:
+        yield from ()
+        return f"R.shape([{', '.join(self.dim(v) for v in e.values)}])", ATOM, 1
+
+    def _dtype_value(self, e: G.DataTypeImm) -> Any:
+        yield from ()
+        return f"R.dtype({quote(e.value)})", ATOM, 0
+
+    def _global(self, e: G.GlobalVar) -> Any:
+        yield from ()
+        return f"cls.{self.functions.get(e.name_hint, e.name_hint)}", ATOM, 0
+
+    def _extern(self, e: G.ExternFunc) -> Any:
+        yield from ()
+        return f"R.ExternFunc({quote(e.global_symbol)})", ATOM, 0
+
+    def _operator_value(self, e: Op) -> Any:
+        yield from ()
+        prefix = {"relax": "R", "tirx": "T"}.get(e.name.partition(".")[0], "R")
+        return f"{prefix}.{e.short_name}", ATOM, 0
+
+    def _constant(self, e: G.Constant) -> Any:
+        yield from ()
+        text = inline_constant(e.data)
+        if text is None:
+            number = next((i for i, c in enumerate(self.constants) if c is e), len(self.constants))
+            if number == len(self.constants):
+                self.constants.append(e)
+            text = f'metadata["supple.Constant"][{number}]'
+        return text, ATOM, 0
+
+    # ------------------------------------------------------------------------------------------------- attributes
+
+    def attr(self, value: Any) -> str:
+        """An attribute's value: Python literals, containers, and nodes."""
+        if isinstance(value, (IntImm, FloatImm)):
+            return f"T.int32({value.value})" if value.dtype == "int32" else literal(value)
+        if isinstance(value, Type):
+            return self.type(value)
+        if isinstance(value, Expr):
+            return self.value(value)
+        if isinstance(value, str):
+            return quote(value)
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{self.attr(k)}: {self.attr(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, tuple):
+            inner = ", ".join(self.attr(v) for v in value)
+            return f"({inner},)" if len(value) == 1 else f"({inner})"
+        if isinstance(value, list):
+            return "[" + ", ".join(self.attr(v) for v in value) + "]"
+        if value is None or isinstance(value, (bool, int, float)):
+            return plain_number(value)
+        return f"<{type(value).__name__}>"
+
+    # ---------------------------------------------------------------------------------------------------- dimensions
+
+    def dim(self, e: Expr, default: str = "int64") -> str:
+        """One dimension: a bare number has the dtype ``default``; with symbols in a signature it is text."""
+        if isinstance(e, IntImm):
+            return str(e.value) if e.dtype == default else f"T.{e.dtype}({e.value})"
+        text = self.expr(e)
+        return quote(text) if self.quoted and any(isinstance(n, Var) for n in pre_order(e)) else text
+
+    def bounds(self, low: Expr, extent: Expr) -> tuple[str, str] | None:
+        """The ends of a half-open range whose extent the parser finds again; None when the dtypes differ."""
+        if E.scalar_dtype(low) != E.scalar_dtype(extent):
+            return None
+        if isinstance(low, IntImm):
+            if low.value == 0:
+                return "0", self.expr(extent)
+            if isinstance(extent, IntImm):
+                row = dtypes.row(low.dtype)
+                if not low.value + extent.value < 1 << (row.bits - 1):
+                    return None
+                return literal(low), literal(IntImm(low.value + extent.value, low.dtype))
+        total = E.Add(low, extent)
+        if isinstance(extent, E.Sub) and structural_equal(extent.b, low) and not isinstance(low, IntImm):
+            if not (isinstance(extent.a, E.Add) and structural_equal(extent.a.a, low)):
+                return self.expr(low), self.expr(extent.a)
+        return self.expr(low), self.expr(total)
+
+    def region(self, region: BufferRegion) -> str:
+        """``A[i, 0:4]``."""
+        texts = []
+        for r in region.region:
+            one = isinstance(r.extent, IntImm) and r.extent.value == 1
+            if one and E.scalar_dtype(r.min) == E.scalar_dtype(r.extent):
+                texts.append(self.expr(r.min))
+                continue
+            ends = self.bounds(r.min, r.extent)
+            texts.append(f"{ends[0]}:{ends[1]}" if ends else f"T.Range({self.expr(r.min)}, {self.expr(r.extent)})")
+        return f"{self.names.get(region.buffer)}[{', '.join(texts) or '()'}]"
+
+    # --------------------------------------------------------------------------------------------------------- types
+
+    def type(self, ty: Type | None) -> str:
+        """A type's text."""
+        if ty is None:
+            return "None"
+        method = _TYPES.get(type(ty))
+        return method(self, ty) if method is not None else f"<{type(ty).__name__}>"
+
+    def _dims(self, values: tuple[Expr, ...], default: str = "int64") -> str:
+        inner = ", ".join(self.dim(v, default) for v in values)
+        return f"({inner},)" if len(values) == 1 else f"({inner})"
+
+    def _tensor_type(self, ty: Ty.TensorType) -> str:
+        parts: list[str] = []
+        if isinstance(ty.shape, G.ShapeExpr):
+            parts.append(self._dims(ty.shape.values))
+        elif ty.shape is not None:
+            parts.append(self.expr(ty.shape))
+        if ty.dtype is not None:
+            parts.append(f"dtype={quote(ty.dtype)}")
+        if ty.shape is None and ty.ndim != -1:
+            parts.append(f"ndim={ty.ndim}")
+        return f"R.Tensor({', '.join(parts)})" if parts else "R.Tensor"
+
+    def _tuple_type(self, ty: Ty.TupleType) -> str:
+        return f"R.Tuple({', '.join(self.type(f) for f in ty.fields)})"
+
+    def _shape_type(self, ty: Ty.ShapeType) -> str:
+        if ty.values is not None:
+            return f"R.Shape([{', '.join(self.dim(v) for v in ty.values)}])"
+        return f"R.Shape(ndim={ty.ndim})" if ty.ndim != -1 else "R.Shape()"
+
+    def _prim_type(self, ty: Ty.PrimType) -> str:
+        return f"R.Prim({quote(ty.dtype)})"
+
+    def _func_type(self, ty: Ty.FuncType) -> str:
+        parts: list[str] = []
+        if ty.params is None:
+            if not isinstance(ty.ret, Ty.AnyType):
+                parts.append(f"ret={self.type(ty.ret)}")
+        else:
+            inner = ", ".join(self.type(p) for p in ty.params)
+            parts += [f"({inner},)" if len(ty.params) == 1 else f"({inner})", self.type(ty.ret)]
+        if not ty.purity:
+            parts.append("purity=False")
+        return f"R.Callable({', '.join(parts)})"
+
+    def _any_type(self, ty: Ty.AnyType) -> str:
+        return "R.Any"
+
+    def _string_type(self, ty: Ty.StringType) -> str:
+        return "R.String"
+
+    def _buffer_type(self, ty: BufferType) -> str:
+        return f"T.Buffer({', '.join(self.buffer_arguments(ty))})"
+
+    def _pointer_type(self, ty: Ty.PointerType) -> str:
+        return f"T.handle({quote(ty.element)}, {quote(ty.scope)})" if ty.element else "T.handle"
+
+    def _void_type(self, ty: Ty.VoidType) -> str:
+        return "None"
+
+    def buffer_arguments(self, ty: BufferType) -> list[str]:
+        """The arguments of ``T.Buffer`` and its relatives."""
+        parts = [self._dims(ty.shape, "int32"), quote(ty.dtype)]
+        if ty.data is not None:
+            parts.append(f"data={self.expr(ty.data)}")
+        if ty.strides:
+            parts.append(f"strides={self._dims(ty.strides, 'int32')}")
+        if ty.elem_offset is not None:
+            parts.append(f"elem_offset={self.dim(ty.elem_offset, 'int32')}")
+        if ty.scope != "global":
+            parts.append(f"scope={quote(ty.scope)}")
+        if ty.align != 64:
+            parts.append(f"align={ty.align}")
+        if ty.offset_factor != 1:
+            parts.append(f"offset_factor={ty.offset_factor}")
+        return parts
+
+
+def _wrap(piece: Piece, minimum: int) -> str:
+    return f"({piece[0]})" if piece[1] < minimum else piece[0]
+
+
+def _bare(e: IntImm) -> Piece:
+    """A number whose dtype follows from the other operand."""
+    return str(e.value), UNARY if e.value < 0 else ATOM, 0
+
+
+def _is_bool(e: E.BinaryOp) -> bool:
+    return E.scalar_dtype(e.a).startswith("bool")
+
+
+def inline_constant(data: Any) -> str | None:
+    """``R.const(...)`` of a small constant; None when it is large or would not read back to the same bytes."""
+    array = np.asarray(data)
+    name = dtypes.from_numpy(array.dtype)
+    if array.size > _MAX_INLINE or (array.size == 0 and array.ndim > 0):
+        return None
+
+    def text(value: Any) -> str:
+        if isinstance(value, list):
+            return "[" + ", ".join(text(v) for v in value) + "]"
+        return value if isinstance(value, str) else repr(value)
+
+    def number(value: Any) -> Any:
+        if array.dtype.kind == "f":
+            shown = float_text(float(value), name)
+            return f"float({shown})" if shown.startswith('"') else shown
+        return value.item()
+
+    flat = np.empty(array.shape, dtype=object)
+    for index in np.ndindex(array.shape):
+        flat[index] = number(array[index])
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        canonical = np.where(np.isnan(array), np.array(float("nan"), array.dtype), array)
+        if canonical.astype(array.dtype).tobytes() != array.tobytes():
+            return None
+    return f"R.const({text(flat.tolist())}, {quote(name)})"
+
+
+def metadata_text(constants: list[G.Constant]) -> str:
+    """The constants of a program as JSON: dtype, shape and bytes (base64, little-endian)."""
+    rows = []
+    for constant in constants:
+        array = np.ascontiguousarray(constant.data)
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        rows.append(
+            {
+                "dtype": dtypes.from_numpy(array.dtype),
+                "shape": list(np.shape(constant.data)),
+                "data": base64.b64encode(little.tobytes()).decode("ascii"),
+            }
+        )
+    return json.dumps({"supple.Constant": rows})
+
+
+_PRINTERS: dict[type[Expr], Callable[[ExprPrinter, Any], Any]] = {
+    Var: ExprPrinter._var,
+    E.DataflowVar: ExprPrinter._var,
+    IntImm: ExprPrinter._int,
+    FloatImm: ExprPrinter._float,
+    E.StringImm: ExprPrinter._string,
+    **dict.fromkeys(_INFIX, ExprPrinter._infix),
+    E.Not: ExprPrinter._not,
+    E.Mod: ExprPrinter._mod,
+    E.Min: ExprPrinter._min,
+    E.Max: ExprPrinter._max,
+    E.Select: ExprPrinter._select,
+    E.Cast: ExprPrinter._cast,
+    E.Ramp: ExprPrinter._ramp,
+    E.Broadcast: ExprPrinter._broadcast,
+    E.Let: ExprPrinter._let,
+    E.BufferLoad: ExprPrinter._load,
+    Call: ExprPrinter._call,
+    G.Tuple: ExprPrinter._tuple,
+    E.TupleGetItem: ExprPrinter._item,
+    G.ShapeExpr: ExprPrinter._shape,
+    G.DataTypeImm: ExprPrinter._dtype_value,
+    G.GlobalVar: ExprPrinter._global,
+    G.ExternFunc: ExprPrinter._extern,
+    G.Constant: ExprPrinter._constant,
+    Op: ExprPrinter._operator_value,
+}
+_CALL_FORMS: dict[str, Callable[[ExprPrinter, Call], Any]] = {
+    "relax.call_tir": ExprPrinter._destination,
+    "relax.call_tir_inplace": ExprPrinter._destination,
+    "relax.call_dps_packed": ExprPrinter._destination,
+    "relax.call_pure_packed": ExprPrinter._pure_packed,
+}
+_TYPES: dict[type[Type], Callable[[ExprPrinter, Any], str]] = {
+    Ty.TensorType: ExprPrinter._tensor_type,
+    Ty.TupleType: ExprPrinter._tuple_type,
+    Ty.ShapeType: ExprPrinter._shape_type,
+    Ty.PrimType: ExprPrinter._prim_type,
+    Ty.FuncType: ExprPrinter._func_type,
+    Ty.AnyType: ExprPrinter._any_type,
+    Ty.StringType: ExprPrinter._string_type,
+    BufferType: ExprPrinter._buffer_type,
+    Ty.PointerType: ExprPrinter._pointer_type,
+    Ty.VoidType: ExprPrinter._void_type,
+}

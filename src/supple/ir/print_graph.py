@@ -1,0 +1,153 @@
+"""Graph functions as text."""
+
+from __future__ import annotations
+
+from supple.ir import graph as G
+from supple.ir.expr import DataflowVar, Var
+from supple.ir.graph import DataflowBlock, Function, GlobalVar, SeqExpr
+from supple.ir.node import Expr, Type
+from supple.ir.print_loop import LinePrinter
+from supple.ir.print_names import quote
+from supple.ir.structural import structural_equal
+from supple.ir.types import PrimType
+from supple.ir.walk import pre_order
+
+
+class GraphPrinter(LinePrinter):
+    """Prints graph functions and bindings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._declared: set[int] = set()
+
+    def function(self, func: Function, name: str, given_name: str | None = None) -> None:
+        """``@R.function`` and ``def``; ``given_name`` is the module's name for it when that is no identifier."""
+        self.names.open_scope()
+        options = []
+        if given_name is not None:
+            options.append(f"name={quote(given_name)}")
+        if "global_symbol" not in func.attrs:
+            options.append("private=True")
+        if not func.is_pure:
+            options.append("pure=False")
+        self._header(func, name, options)
+        self.indent += 1
+        shown = {k: v for k, v in func.attrs.items() if not (k == "global_symbol" and v == (given_name or name))}
+        if shown:
+            self.line(f"R.func_attr({self.attr(shown)})")
+        if any(isinstance(n, GlobalVar) for n in pre_order(func.body)):
+            self.line("cls = Module")
+        self._body(func)
+        self.indent -= 1
+        self.names.close_scope()
+
+    def _body(self, func: Function) -> None:
+        symbols = self._body_symbols(func)
+        start, before = len(self.lines), self.printed
+        self.printed = set()
+        self.sequence(func.body)
+        self.line(f"return {self.value(func.body.body)}")
+        self.declare([s for s in symbols if id(s) in self.printed], start)
+        self.printed |= before
+
+    def _header(self, func: Function, name: str, options: list[str]) -> None:
+        self.line(f"@R.function({', '.join(options)})" if options else "@R.function")
+        for param in func.params:
+            if isinstance(param.ty, PrimType):
+                self.names.define(param)
+        self.quoted = True
+        types = [(param, self.type(param.ty)) for param in func.params]
+        params = [f"{self.names.get(param)}: {text}" for param, text in types]
+        result = f" -> {self.type(func.ret_ty)}" if func.ret_ty is not None else ""
+        self.quoted = False
+        self.signature(name, params, result)
+
+    def _body_symbols(self, func: Function) -> list[Var]:
+        """Symbols that the body may mention, apart from scalar parameters and scalar bindings; they get names."""
+        bound = {id(p) for p in func.params}
+        found: dict[int, Var] = {}
+        for item in pre_order(func.body):
+            if isinstance(item, (G.VarBinding, G.MatchCast)):
+                bound.add(id(item.var))
+            elif isinstance(item, Function):
+                bound.update(id(p) for p in item.params)
+        for item in pre_order(func.body):
+            if isinstance(item, Var) and isinstance(item.ty, PrimType) and id(item) not in bound:
+                found.setdefault(id(item), item)
+        symbols = [v for v in found.values() if id(v) not in self._declared]
+        self._declared |= set(found)
+        for symbol in symbols:
+            self.names.get(symbol)
+        return symbols
+
+    # ----------------------------------------------------------------------------------------------------- bindings
+
+    def sequence(self, body: Expr) -> None:
+        """The blocks of a sequence."""
+        if not isinstance(body, SeqExpr):
+            return
+        for block in body.blocks:
+            if isinstance(block, DataflowBlock):
+                self._dataflow(block)
+            else:
+                for binding in block.bindings:
+                    self.binding(binding)
+
+    def _dataflow(self, block: DataflowBlock) -> None:
+        self.line("with R.dataflow():")
+        self.indent += 1
+        for binding in block.bindings:
+            self.binding(binding)
+        outputs = [b.var for b in block.bindings if not isinstance(b.var, DataflowVar)]  # type: ignore[attr-defined]
+        self.line(f"R.output({', '.join(self.names.get(v) for v in outputs)})")
+        self.indent -= 1
+
+    def binding(self, binding: G.Binding) -> None:
+        """One binding."""
+        if isinstance(binding, G.MatchCast):
+            value = self.value(binding.value)
+            ty = self.type(binding.ty)
+            self.line(f"{self.names.define(binding.var)} = R.match_cast({value}, {ty})")
+        elif isinstance(binding, G.VarBinding):
+            if isinstance(binding.value, G.If):
+                self._if(binding.var, binding.value)
+            elif isinstance(binding.value, Function):
+                self.function_value(binding.var, binding.value)
+            else:
+                text = self.value(binding.value)
+                annotation = self._annotation(binding.var, binding.value)
+                self.line(f"{self.names.define(binding.var)}{annotation} = {text}")
+        else:
+            self.line(f"<{type(binding).__name__}>")
+
+    def _annotation(self, var: Var, value: Expr) -> str:
+        """The variable's type where it is not the one that is deduced."""
+        deduced: Type | None = getattr(value, "ty", None)
+        if var.ty is None or (deduced is not None and structural_equal(var.ty, deduced)):
+            return ""
+        return f": {self.type(var.ty)}"
+
+    def function_value(self, var: Var, func: Function) -> None:
+        """A local function."""
+        name = self.names.define(var)
+        self.names.open_scope()
+        self._header(func, name, ["pure=False"] if not func.is_pure else [])
+        self.indent += 1
+        if func.attrs:
+            self.line(f"R.func_attr({self.attr(func.attrs)})")
+        self._body(func)
+        self.indent -= 1
+        self.names.close_scope()
+
+    def _if(self, var: Var, value: G.If) -> None:
+        condition = self.expr(value.cond)
+        name = self.names.define(var)
+        for header, branch in ((f"if {condition}:", value.true_branch), ("else:", value.false_branch)):
+            self.line(header)
+            self.indent += 1
+            self.names.open_scope()
+            self.sequence(branch)
+            result = branch.body if isinstance(branch, SeqExpr) else branch
+            self.line(f"{name} = {self.value(result)}")
+            self.names.close_scope()
+            self.indent -= 1

@@ -1,0 +1,469 @@
+"""Loop functions as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from supple.ir import loop as L
+from supple.ir.expr import IntImm, Let, Var, scalar_dtype
+from supple.ir.loop import ForKind, IterType, PrimFunc, SBlock, SBlockRealize, SeqStmt
+from supple.ir.node import Expr, Node, Stmt
+from supple.ir.print_expr import ExprPrinter
+from supple.ir.print_names import quote
+from supple.ir.structural import structural_equal
+from supple.ir.types import BufferType, PrimType
+from supple.ir.walk import pre_order
+
+_KIND_NAMES = {
+    ForKind.SERIAL: "T.serial",
+    ForKind.PARALLEL: "T.parallel",
+    ForKind.VECTORIZED: "T.vectorized",
+    ForKind.UNROLLED: "T.unroll",
+    ForKind.THREAD_BINDING: "T.thread_binding",
+}
+_AXES = {
+    IterType.DATA_PAR: "T.axis.spatial",
+    IterType.REDUCE: "T.axis.reduce",
+    IterType.SCAN: "T.axis.scan",
+    IterType.OPAQUE: "T.axis.opaque",
+}
+_WIDTH = 110
+_LETTERS = {IterType.DATA_PAR: "S", IterType.REDUCE: "R"}
+
+
+class LinePrinter(ExprPrinter):
+    """Expressions plus indented lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.indent = 0
+        self.base = 0  # indentation of the function's def
+        self.hoist = self._hoist
+
+    def line(self, text: str = "") -> None:
+        self.lines.append("    " * self.indent + text if text else "")
+
+    def _hoist(self, text: str) -> str:
+        name = self.names.fresh("part")
+        self.line(f"{name} = T.meta_var({text})")
+        return name
+
+    def signature(self, name: str, params: list[str], result: str) -> None:
+        """``def name(params) -> result:``, one parameter a line when it is long."""
+        text = f"def {name}({', '.join(params)}){result}:"
+        if len(text) + 4 * self.indent <= _WIDTH or not params:
+            self.line(text)
+            return
+        self.line(f"def {name}(")
+        for param in params:
+            self.line(f"    {param},")
+        self.line(f"){result}:")
+
+    def declare(self, symbols: list[Var], at: int | None = None) -> None:
+        """``M, N = T.int64(), T.int64()``: names for symbols, at the end or at an earlier line."""
+        if symbols:
+            names = ", ".join(self.names.get(s) for s in symbols)
+            self.line(f"{names} = {', '.join(f'T.{scalar_dtype(s)}()' for s in symbols)}")
+            if at is not None:
+                self.lines.insert(at, self.lines.pop())
+
+
+class LoopPrinter(LinePrinter):
+    """Prints loop functions and their statements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loops: dict[int, tuple[Expr, Expr]] = {}
+        self.direct = False  # in the suite of a block itself, where an allocation would be the block's
+
+    # ---------------------------------------------------------------------------------------------------- function
+
+    def function(self, func: PrimFunc, name: str, given_name: str | None = None) -> None:
+        """``@T.prim_func`` and ``def``; ``given_name`` is the module's name for it when that is no identifier."""
+        self.names.open_scope()
+        options = []
+        if given_name is not None:
+            options.append(f"name={quote(given_name)}")
+        public = func.attrs.get("global_symbol")
+        if public is None:
+            options.append("private=True")
+        if func.attrs.get("s_tir") is True:
+            options.append("s_tir=True")
+        self.line(f"@T.prim_func({', '.join(options)})" if options else "@T.prim_func")
+        symbols = self._symbols(func)
+        for param in func.params:
+            if not isinstance(param.ty, BufferType):
+                self.names.define(param)
+        for symbol in symbols:
+            self.names.define(symbol)
+        for param in func.params:
+            if isinstance(param.ty, BufferType):
+                self.names.define(param)
+        self.quoted = True
+        params = [f"{self.names.get(p)}: {self._parameter(p)}" for p in func.params]
+        self.quoted = False
+        result = f" -> T.{func.ret_ty.dtype}" if isinstance(func.ret_ty, PrimType) else ""
+        self.signature(name, params, result)
+        self.indent += 1
+        shown = {k: v for k, v in func.attrs.items() if not (k == "global_symbol" and v == (given_name or name))}
+        if shown.get("s_tir") is True:
+            del shown["s_tir"]
+        if shown:
+            self.line(f"T.func_attr({self.attr(shown)})")
+        self._declare_symbols(func, symbols)
+        self._body(func.body)
+        self.indent -= 1
+        self.names.close_scope()
+
+    def _parameter(self, param: Var) -> str:
+        if isinstance(param.ty, PrimType):
+            return f"T.{param.ty.dtype}"
+        return self.type(param.ty)
+
+    def _symbols(self, func: PrimFunc) -> list[Var]:
+        """The symbols that the buffers' types introduce."""
+        params = {id(p) for p in func.params}
+        found: dict[int, Var] = {}
+        for param in func.params:
+            if isinstance(param.ty, BufferType):
+                for item in pre_order(param.ty):
+                    if isinstance(item, Var) and isinstance(item.ty, PrimType) and id(item) not in params:
+                        found.setdefault(id(item), item)
+        return list(found.values())
+
+    def _declare_symbols(self, func: PrimFunc, symbols: list[Var]) -> None:
+        used = {id(n) for n in _used(func.body)}
+        self.declare([s for s in symbols if id(s) in used or scalar_dtype(s) != "int64"])
+        bound = {id(v) for v in (*func.params, *symbols)} | {id(v) for v in _defined(func.body)}
+        free: dict[int, Var] = {}
+        for item in _used(func.body):
+            if isinstance(item, Var) and isinstance(item.ty, PrimType) and id(item) not in bound:
+                free.setdefault(id(item), item)
+        self.declare(list(free.values()))
+
+    def _body(self, body: Stmt) -> None:
+        if _hidden_root(body):
+            assert isinstance(body, SBlockRealize)
+            for buffer in body.block.alloc_buffers:
+                self._alloc(buffer, "T.sblock_alloc_buffer")
+            self.direct = True
+            self.suite(body.block.body)
+        else:
+            self.suite(body)
+
+    # -------------------------------------------------------------------------------------------------- statements
+
+    def suite(self, body: Stmt) -> None:
+        """The statements of one suite; nested suites are printed from an explicit stack."""
+        stack: list[Any] = [self._suite(body)]
+        while stack:
+            try:
+                stack.append(self._statement(next(stack[-1])))
+            except StopIteration:
+                stack.pop()
+
+    def _suite(self, body: Stmt) -> Iterator[Any]:
+        if isinstance(body, SeqStmt) and len(body.seq) != 1:
+            if not body.seq:
+                self.line("pass")
+            yield from body.seq
+        else:
+            yield body
+
+    def _statement(self, statement: Any) -> Iterator[Any]:
+        if isinstance(statement, _Inner):
+            return self._suite(statement.body)
+        method = _STATEMENTS.get(type(statement))
+        if method is None:
+            self.line(f"<{type(statement).__name__}>")
+            return iter(())
+        return method(self, statement)
+
+    def _nested(self, body: Stmt, direct: bool = False) -> Iterator[Any]:
+        """A suite one level in, with names of its own."""
+        self.indent += 1
+        self.names.open_scope()
+        outer, self.direct = self.direct, direct
+        yield _Inner(body)
+        self.direct = outer
+        self.names.close_scope()
+        self.indent -= 1
+
+    def _seq(self, s: SeqStmt) -> Iterator[Any]:
+        self.line("with T.seq():")
+        yield from self._nested(s) if len(s.seq) != 1 else self._nested(s.seq[0])
+
+    def _evaluate(self, s: L.Evaluate) -> Iterator[Any]:
+        self._declare_lets(s.value)
+        self.line(f"T.evaluate({self.expr(s.value)})")
+        yield from ()
+
+    def _declare_lets(self, *roots: Expr) -> None:
+        """Names for the variables that ``T.Let`` expressions bind."""
+        for root in roots:
+            for item in pre_order(root):
+                if isinstance(item, Let) and self.names.find(item.var) is None:
+                    self.names.define(item.var)
+                    self.declare([item.var])
+
+    def _bind(self, s: L.Bind) -> Iterator[Any]:
+        self._declare_lets(s.value)
+        value = self.expr(s.value)
+        self.line(f"{self.names.define(s.var)}: T.let = {value}")
+        yield from ()
+
+    def _store(self, s: L.BufferStore) -> Iterator[Any]:
+        self._declare_lets(s.value, *s.indices)
+        indices = ", ".join(self.expr(i) for i in s.indices) or "()"
+        value = self.expr(s.value)
+        self.line(f"{self.names.get(s.buffer)}[{indices}] = {value}")
+        yield from ()
+
+    def _alloc(self, buffer: Var, form: str, *rest: str) -> None:
+        assert isinstance(buffer.ty, BufferType)
+        arguments = ", ".join([*self.buffer_arguments(buffer.ty), *rest])
+        self.line(f"{self.names.define(buffer)} = {form}({arguments})")
+
+    def _alloc_statement(self, s: L.AllocBuffer) -> Iterator[Any]:
+        rest = [f"annotations={self.attr(s.annotations)}"] if s.annotations else []
+        if self.direct and not rest:
+            rest.append("statement=True")
+        self._alloc(s.buffer, "T.alloc_buffer", *rest)
+        yield from ()
+
+    def _decl_statement(self, s: L.DeclBuffer) -> Iterator[Any]:
+        self._alloc(s.buffer, "T.decl_buffer")
+        yield from ()
+
+    def _for(self, s: L.For) -> Iterator[Any]:
+        loops = self._grid(s)
+        if len(loops) > 1:
+            extents = ", ".join(self.expr(loop.extent) for loop in loops)
+            header = f"T.grid({extents})"
+        else:
+            header = self._header(s)
+        self.names.open_scope()
+        names = []
+        for loop in loops:
+            names.append(self.names.define(loop.loop_var))
+            self.loops[id(loop.loop_var)] = (loop.min, loop.extent)
+        self.line(f"for {', '.join(names)} in {header}:")
+        yield from self._nested(loops[-1].body)
+        self.names.close_scope()
+
+    def _grid(self, s: L.For) -> list[L.For]:
+        """The perfectly nested plain loops that start here and do not depend on one another."""
+        loops = [s]
+        inner: set[int] = set()
+        while _is_plain(loops[-1]):
+            inner.add(id(loops[-1].loop_var))
+            body = loops[-1].body
+            if not isinstance(body, L.For) or not _is_plain(body):
+                break
+            if any(id(n) in inner for n in pre_order(body.extent)):
+                break
+            loops.append(body)
+        return loops
+
+    def _header(self, s: L.For) -> str:
+        parts: list[str]
+        ends = self.bounds(s.min, s.extent)
+        if isinstance(s.min, IntImm) and s.min.value == 0 and scalar_dtype(s.min) == scalar_dtype(s.extent):
+            parts = [self.expr(s.extent)]
+        elif ends is not None:
+            parts = list(ends)
+        else:
+            extent = self.attr(s.extent) if isinstance(s.extent, IntImm) else self.expr(s.extent)
+            parts = [self.expr(s.min), f"extent={extent}"]
+        if s.step is not None:
+            parts.append(f"step={self.expr(s.step)}")
+        if s.kind is ForKind.THREAD_BINDING:
+            parts.append(f"thread={quote(s.thread_binding or '')}")
+        if s.annotations:
+            parts.append(f"annotations={self.attr(s.annotations)}")
+        plain = s.kind is ForKind.SERIAL and not s.annotations and s.step is None
+        plain = plain and not any(p.startswith("extent=") for p in parts)
+        return f"{'range' if plain else _KIND_NAMES[s.kind]}({', '.join(parts)})"
+
+    def _while(self, s: L.While) -> Iterator[Any]:
+        self._declare_lets(s.condition)
+        self.line(f"while {self.expr(s.condition)}:")
+        yield from self._nested(s.body)
+
+    def _if(self, s: L.IfThenElse) -> Iterator[Any]:
+        keyword = "if"
+        current: Stmt | None = s
+        while isinstance(current, L.IfThenElse):
+            if keyword == "if":
+                self._declare_lets(current.condition)
+            elif self._needs_lines(current.condition):
+                break
+            self.line(f"{keyword} {self.expr(current.condition)}:")
+            yield from self._nested(current.then_case)
+            keyword = "elif"
+            current = current.else_case
+        if current is not None:
+            self.line("else:")
+            yield from self._nested(current)
+
+    def _needs_lines(self, condition: Expr) -> bool:
+        """Whether an elif's condition would need statements before it."""
+        before = len(self.lines)
+        self.expr(condition)
+        hoisted = len(self.lines) != before
+        del self.lines[before:]
+        return hoisted or any(isinstance(n, Let) for n in pre_order(condition))
+
+    def _assert(self, s: L.AssertStmt) -> Iterator[Any]:
+        self._declare_lets(s.condition)
+        self.line(f"assert {self.expr(s.condition)}, {quote(s.message)}")
+        yield from ()
+
+    def _attr(self, s: L.AttrStmt) -> Iterator[Any]:
+        self._declare_lets(s.value)
+        self.line(f"with T.attr({self.attr(s.node)}, {quote(s.attr_key)}, {self.expr(s.value)}):")
+        yield from self._nested(s.body)
+
+    def _break(self, s: L.Break) -> Iterator[Any]:
+        self.line("break")
+        yield from ()
+
+    def _continue(self, s: L.Continue) -> Iterator[Any]:
+        self.line("continue")
+        yield from ()
+
+    def _return(self, s: L.Return) -> Iterator[Any]:
+        if s.value is not None:
+            self._declare_lets(s.value)
+        self.line("return" if s.value is None else f"return {self.expr(s.value)}")
+        yield from ()
+
+    # ------------------------------------------------------------------------------------------------------- blocks
+
+    def _realize(self, s: SBlockRealize) -> Iterator[Any]:
+        block = s.block
+        name = block.name_hint
+        if name == "root" and not block.iter_vars and self.indent > 1 + self.base:
+            name = "root_1"
+        self._declare_lets(*s.iter_values)
+        self.line(f"with T.sblock({quote(name)}):")
+        self.indent += 1
+        self.names.open_scope()
+        self._axes(s)
+        if not (isinstance(s.predicate, IntImm) and s.predicate.value):
+            self._declare_lets(s.predicate)
+            self.line(f"T.where({self.expr(s.predicate)})")
+        for buffer in block.alloc_buffers:
+            self._alloc(buffer, "T.sblock_alloc_buffer")
+        for match in block.match_buffers:
+            source = self.region(match.source)
+            assert isinstance(match.buffer.ty, BufferType)
+            arguments = ", ".join([source, *self.buffer_arguments(match.buffer.ty)])
+            self.line(f"{self.names.define(match.buffer)} = T.match_buffer({arguments})")
+        self.line(f"T.reads({', '.join(self.region(r) for r in block.reads)})")
+        self.line(f"T.writes({', '.join(self.region(r) for r in block.writes)})")
+        if block.annotations:
+            self.line(f"T.sblock_attr({self.attr(block.annotations)})")
+        if block.init is not None:
+            self.line("with T.init():")
+            yield from self._nested(block.init)
+        self.indent -= 1
+        yield from self._nested(block.body, direct=True)
+        self.names.close_scope()
+
+    def _axes(self, s: SBlockRealize) -> None:
+        block: SBlock = s.block
+        pairs = list(zip(block.iter_vars, s.iter_values))
+        if pairs and all(self._is_remapped(iter_var, value) for iter_var, value in pairs):
+            letters = "".join(_LETTERS[iter_var.iter_type] for iter_var, _ in pairs)
+            values = ", ".join(self.expr(value) for _, value in pairs)
+            names = ", ".join(self.names.define(iter_var.var) for iter_var, _ in pairs)
+            self.line(f"{names} = T.axis.remap({quote(letters)}, [{values}])")
+            return
+        for iter_var, value in pairs:
+            low, extent = iter_var.dom.min, iter_var.dom.extent
+            given = self.expr(value)
+            wanted = scalar_dtype(value)
+            if isinstance(low, IntImm) and low.value == 0 and low.dtype == scalar_dtype(extent):
+                dom = self.dim(extent, wanted)
+            else:
+                dom = f"T.Range({self.expr(low)}, {self.expr(extent)})"
+            self.line(f"{self.names.define(iter_var.var)} = {_AXES[iter_var.iter_type]}({dom}, {given})")
+
+    def _is_remapped(self, iter_var: L.IterVar, value: Expr) -> bool:
+        known = self.loops.get(id(value))
+        return (
+            known is not None
+            and iter_var.iter_type in _LETTERS
+            and structural_equal(known[0], iter_var.dom.min)
+            and structural_equal(known[1], iter_var.dom.extent)
+        )
+
+
+class _Inner:
+    """A suite to be printed where it stands."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: Stmt) -> None:
+        self.body = body
+
+
+def _is_plain(s: L.For) -> bool:
+    return (
+        s.kind is ForKind.SERIAL
+        and not s.annotations
+        and s.step is None
+        and isinstance(s.min, IntImm)
+        and s.min.value == 0
+        and s.min.dtype == scalar_dtype(s.extent)
+    )
+
+
+def _hidden_root(body: Stmt) -> bool:
+    """Whether a function's body is a root block that the text need not show."""
+    if not isinstance(body, SBlockRealize):
+        return False
+    block = body.block
+    said = block.iter_vars or block.reads or block.writes or block.annotations or block.match_buffers
+    always = isinstance(body.predicate, IntImm) and body.predicate.value
+    if said or block.init is not None or not always:
+        return False
+    return any(isinstance(n, SBlockRealize) for n in pre_order(block.body)) or bool(block.alloc_buffers)
+
+
+def _defined(body: Node) -> list[Var]:
+    """The scalar variables that statements and expressions below bind."""
+    found: list[Var] = []
+    for item in pre_order(body):
+        if isinstance(item, L.For):
+            found.append(item.loop_var)
+        elif isinstance(item, (L.Bind, Let, L.IterVar)):
+            found.append(item.var)
+    return found
+
+
+def _used(body: Node) -> list[Node]:
+    """Every node below, the types of buffers included."""
+    return list(pre_order(body))
+
+
+_STATEMENTS: dict[type[Stmt], Callable[[LoopPrinter, Any], Iterator[Any]]] = {
+    SeqStmt: LoopPrinter._seq,
+    L.Evaluate: LoopPrinter._evaluate,
+    L.Bind: LoopPrinter._bind,
+    L.BufferStore: LoopPrinter._store,
+    L.AllocBuffer: LoopPrinter._alloc_statement,
+    L.DeclBuffer: LoopPrinter._decl_statement,
+    L.For: LoopPrinter._for,
+    L.While: LoopPrinter._while,
+    L.IfThenElse: LoopPrinter._if,
+    L.AssertStmt: LoopPrinter._assert,
+    L.AttrStmt: LoopPrinter._attr,
+    L.Break: LoopPrinter._break,
+    L.Continue: LoopPrinter._continue,
+    L.Return: LoopPrinter._return,
+    SBlockRealize: LoopPrinter._realize,
+}

@@ -1,0 +1,112 @@
+"""Names and literals in printed text: unique Python identifiers, strings, numbers that read back to the same bits."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import unicodedata
+from typing import Any
+
+import numpy as np
+
+from supple.base import dtypes
+from supple.ir.expr import FloatImm, IntImm, Var
+
+RESERVED = frozenset(("T", "R", "I", "cls", "Module", "metadata", "range", "float", "_", *keyword.kwlist))
+
+
+def identifier(hint: str) -> str:
+    """A Python identifier close to ``hint``, as Python itself would read it."""
+    text = unicodedata.normalize("NFKC", hint)
+    if not text.isidentifier():
+        text = re.sub(r"\W", "_", text, flags=re.UNICODE)
+        if not text or text[0].isdigit():
+            text = f"v_{text}" if text else "v"
+        if not text.isidentifier():
+            text = "v_" + re.sub(r"[^A-Za-z0-9_]", "_", text)
+        text = unicodedata.normalize("NFKC", text)
+    return f"{text}_" if text in RESERVED or text.startswith("__") else text
+
+
+class Names:
+    """Gives every variable a name that is unique among the variables in sight.
+
+    ``open_scope`` and ``close_scope`` follow the text's nesting: names of a closed scope may be used again.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {}
+        self._scopes: list[set[str]] = [set()]
+        self._keep: list[Var] = []  # ids stay valid while the variables live
+
+    def open_scope(self) -> None:
+        self._scopes.append(set())
+
+    def close_scope(self) -> None:
+        self._scopes.pop()
+
+    def taken(self, name: str) -> bool:
+        return any(name in scope for scope in self._scopes)
+
+    def fresh(self, hint: str) -> str:
+        """A new name in the innermost scope."""
+        base = identifier(hint)
+        name, count = base, 0
+        while self.taken(name):
+            count += 1
+            name = f"{base}_{count}"
+        self._scopes[-1].add(name)
+        return name
+
+    def define(self, var: Var) -> str:
+        """Name a variable in the innermost scope."""
+        name = self.fresh(var.name)
+        self._names[id(var)] = name
+        self._keep.append(var)
+        return name
+
+    def find(self, var: Var) -> str | None:
+        """The variable's name if it has one."""
+        return self._names.get(id(var))
+
+    def get(self, var: Var) -> str:
+        """The variable's name; one that was never defined gets one at its first use."""
+        return self._names.get(id(var)) or self.define(var)
+
+
+def quote(text: str) -> str:
+    """A Python string literal in double quotes."""
+    raw = repr(text)
+    if raw[0] == '"':
+        return raw
+    return '"' + raw[1:-1].replace("\\'", "'").replace('"', '\\"') + '"'
+
+
+def float_text(value: float, dtype: str) -> str:
+    """The shortest decimal that reads back to the same value in ``dtype``; ``"inf"``, ``"-inf"``, ``"nan"`` quoted."""
+    if value != value:
+        return '"nan"'
+    with np.errstate(over="ignore"):
+        number = dtypes.to_numpy(dtypes.element(dtype)).type(value)
+    if np.isinf(number):
+        return '"inf"' if value > 0 else '"-inf"'
+    text = repr(float(value)) if number.dtype.itemsize == 8 else str(number)
+    return text if any(c in text for c in ".en") else f"{text}.0"
+
+
+def literal(value: IntImm | FloatImm) -> str:
+    """A literal with its dtype said, except int32."""
+    if isinstance(value, FloatImm):
+        return f"T.{value.dtype}({float_text(value.value, value.dtype)})"
+    if value.dtype == "bool":
+        return f"T.bool({bool(value.value)})"
+    return str(value.value) if value.dtype == "int32" else f"T.{value.dtype}({value.value})"
+
+
+def plain_number(value: Any) -> str:
+    """A Python number as an expression."""
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            return f'float("{value}")'
+        return repr(value)
+    return repr(value)
