@@ -306,28 +306,33 @@ def walk(body: Body) -> Iterator[HostStmt]:
 # ------------------------------------------------------------------------------------------------------------ reading
 
 
-def show(e: object) -> str:
-    """A scalar expression as a reader writes it: ``n + 1``."""
+_DEEPEST = 40
+
+
+def show(e: object, depth: int = 0) -> str:
+    """A scalar expression as a reader writes it: ``n + 1``. What is nested too deeply to read is cut to ``...``."""
     if isinstance(e, Var):
         return e.name
     if isinstance(e, (E.IntImm, E.FloatImm)):
         return str(e.value)
+    if depth > _DEEPEST:
+        return "..."
     if isinstance(e, (E.Min, E.Max)):
-        return f"{type(e).__name__.lower()}({show(e.a)}, {show(e.b)})"
+        return f"{type(e).__name__.lower()}({show(e.a, depth + 1)}, {show(e.b, depth + 1)})"
     if isinstance(e, E.BinaryOp) and e.symbol:
-        return f"{_operand(e.a, e, False)} {e.symbol} {_operand(e.b, e, True)}"
+        return f"{_operand(e.a, e, False, depth)} {e.symbol} {_operand(e.b, e, True, depth)}"
     if isinstance(e, E.Cast):
-        return show(e.value)
+        return show(e.value, depth + 1)
     if isinstance(e, E.Not):
-        return f"not {show(e.a)}"
+        return f"not {show(e.a, depth + 1)}"
     return type(e).__name__.lower() + "(...)"
 
 
 _STRENGTH = {"or": 0, "and": 1, "==": 2, "!=": 2, "<": 2, "<=": 2, ">": 2, ">=": 2, "+": 3, "-": 3}
 
 
-def _operand(e: object, parent: E.BinaryOp, right: bool) -> str:
-    text = show(e)
+def _operand(e: object, parent: E.BinaryOp, right: bool, depth: int) -> str:
+    text = show(e, depth + 1)
     if isinstance(e, E.BinaryOp) and e.symbol:
         mine, outer = _STRENGTH.get(e.symbol, 4), _STRENGTH.get(parent.symbol, 4)
         if mine < outer or (right and mine == outer):

@@ -34,9 +34,9 @@ _TENSOR = struct.Struct("<QQqq")  # data, owner, ndim, nbytes
 _kept: dict[int, tuple[object, object]] = {}  # native object -> (what must live, what Python passed in)
 
 
-def _release(address: int) -> None:
+def _release(address: int, kept: dict[int, tuple[object, object]] = _kept) -> None:
     """Deleter of objects that Python keeps."""
-    _kept.pop(address, None)
+    kept.pop(address, None)
     runtime().free_object(address)
 
 

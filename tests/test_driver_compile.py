@@ -1,0 +1,127 @@
+"""The driver: what it accepts and refuses, names, dumps, timings."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from host_tools import build, machine, mlp, mlp_arguments, mlp_reference, op, sym, tensor
+
+import supple
+from supple.driver import PIPELINE
+from supple.error import DiagnosticError, NotSupportedError
+from supple.ir.expr import Var
+from supple.ir.graph import Function, SeqExpr
+from supple.script import tirx as T
+
+
+def doubled():
+    n = sym("n")
+    return build([Var("x", tensor(n))], lambda bb, x: bb.emit(op("add", x, x)), "doubled")
+
+
+def test_a_bare_function_is_reachable_as_main():
+    vm = machine(doubled()["doubled"])
+    x = np.ones(3, "f4")
+    np.testing.assert_array_equal(vm["doubled"](x), x + x)
+    np.testing.assert_array_equal(vm["main"](x), x + x)
+    whole = machine(doubled())
+    assert "main" not in whole
+    assert whole.module.functions == ["doubled"]
+
+
+def test_private_functions_cannot_be_called():
+    ex = supple.compile(mlp(1))
+    assert ex.functions == ["main"]
+    with pytest.raises(KeyError, match="no function 'matmul'"):
+        ex["matmul"]
+
+
+def test_several_public_functions_in_one_executable():
+    mod = doubled()
+    n = sym("n")
+    mod = build([Var("x", tensor(n))], lambda bb, x: bb.emit(op("multiply", x, x)), "squared", mod=mod)
+    vm = machine(mod)
+    x = np.arange(3, dtype="f4")
+    np.testing.assert_array_equal(vm["doubled"](x), x + x)
+    np.testing.assert_array_equal(vm["squared"](x), x * x)
+
+
+def test_names_of_any_spelling():
+    n = sym("n")
+    for name in ("été", "a b", 'quo"te', "x.y", "1st"):
+        f = machine(build([Var("x", tensor(n))], lambda bb, x: bb.emit(op("add", x, x)), name))[name]
+        np.testing.assert_array_equal(f(np.ones(2, "f4")), [2, 2])
+
+
+def test_what_is_refused():
+    with pytest.raises(TypeError, match="expected an IRModule or a function, got list"):
+        supple.compile([])
+    with pytest.raises(ValueError, match="cuda"):
+        supple.compile(mlp(1), target="cuda")
+    with pytest.raises(NotSupportedError, match="not this machine"):
+        supple.compile(mlp(1), target="llvm -mtriple=aarch64-unknown-linux-gnu -mcpu=generic")
+    with pytest.raises(TypeError, match="expected an Executable"):
+        supple.relax.VirtualMachine(mlp(1))
+    with pytest.raises(TypeError, match="expected a device"):
+        supple.relax.VirtualMachine(supple.compile(mlp(1)), "cpu")
+    loose = Var("loose", tensor(3))
+    x = Var("x", tensor(3))
+    with pytest.raises(DiagnosticError, match="loose"):
+        supple.compile(Function((x,), SeqExpr((), loose), tensor(3), True, {"global_symbol": "main"}))
+
+
+def test_every_step_is_timed_and_has_a_reason():
+    ex = supple.compile(mlp(1))
+    for step in PIPELINE:
+        assert step.reason
+        assert ex.timings[step.name] >= 0
+    for name in ("kernels", "llvm kernels", "host", "llvm host"):
+        assert ex.timings[name] > 0
+
+
+def test_dumps_follow_the_pipeline(tmp_path):
+    supple.compile(mlp(1), dump=tmp_path)
+    names = sorted(p.name for p in tmp_path.iterdir())
+    assert names[: 1 + len(PIPELINE)] == [
+        "00_input.py", *(f"{i:02d}_{step.name}.py" for i, step in enumerate(PIPELINE, 1))
+    ]  # fmt: skip
+    assert any(name.endswith("host.txt") for name in names)
+    assert any(name.endswith("host.ll") for name in names)
+
+
+def test_garbage_collection_is_as_before():
+    before = gc.get_threshold()
+    supple.compile(mlp(1))
+    assert gc.get_threshold() == before
+    with pytest.raises(TypeError):
+        supple.compile(5)
+    assert gc.get_threshold() == before
+
+
+def test_the_host_code_reads_well():
+    text = supple.compile(mlp(1)).as_text()
+    assert "main(x: Tensor((n, 16), float32)" in text
+    assert "require w0.0 == 16" in text
+    assert "kernel kernel" in text
+
+
+def test_one_kernel_for_equal_loop_functions():
+    ex = supple.compile(mlp(4))
+    layers = len(ex.program.objects) - 1
+    assert layers <= 4  # matmul, add, relu; not one of each a layer
+    args = mlp_arguments(3, 4)
+    np.testing.assert_allclose(ex["main"](*args), mlp_reference(*args), rtol=1e-3, atol=1e-3)
+
+
+@T.prim_func
+def public_loop(X: T.Buffer((4,), "float32"), Y: T.Buffer((4,), "float32")):
+    for i in T.serial(4):
+        Y[i] = X[i] + T.float32(1)
+
+
+def test_loop_functions_alone():
+    y = np.zeros(4, "f4")
+    machine(public_loop)["public_loop"](np.ones(4, "f4"), y)
+    np.testing.assert_array_equal(y, [2, 2, 2, 2])
