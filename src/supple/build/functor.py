@@ -1,7 +1,7 @@
 """Visitors and mutators of graph functions, under Relax's names (``PyExprVisitor``, ``PyExprMutator``).
 
 A subclass overrides ``visit_call_``, ``visit_var_``, ... and calls ``super()`` for the default. A mutator rebuilds the
-function through a `BlockBuilder` (``self.builder_``), so changed expressions are normalised and their types are deduced.
+function through a `BlockBuilder` (``self.builder_``), which normalises and deduces types.
 """
 
 from __future__ import annotations
