@@ -12,7 +12,7 @@ import numpy as np
 from supple.base import dtypes
 from supple.ir.expr import FloatImm, IntImm, Var
 
-RESERVED = frozenset(("T", "R", "I", "cls", "Module", "metadata", "range", "float", "_", *keyword.kwlist))
+RESERVED = frozenset(("T", "R", "I", "cls", "Module", "metadata", "range", "float", *keyword.kwlist))
 
 
 def identifier(hint: str) -> str:
@@ -25,7 +25,9 @@ def identifier(hint: str) -> str:
         if not text.isidentifier():
             text = "v_" + re.sub(r"[^A-Za-z0-9_]", "_", text)
         text = unicodedata.normalize("NFKC", text)
-    return f"{text}_" if text in RESERVED or text.startswith("__") else text
+    if text.startswith("__"):  # Python would rename it in a class
+        text = f"v{text}"
+    return f"{text}_" if text in RESERVED else text
 
 
 class Names:
@@ -54,7 +56,7 @@ class Names:
         name, count = base, 0
         while self.taken(name):
             count += 1
-            name = f"{base}_{count}"
+            name = f"{base}{'' if base.endswith('_') else '_'}{count}"
         self._scopes[-1].add(name)
         return name
 

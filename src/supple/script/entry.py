@@ -327,7 +327,7 @@ def read_graph_functions(
 ) -> dict[str, Function]:
     """The graph functions of a module: signatures first, so that functions may call each other in any order.
 
-    Functions without a return annotation come first, since their callers need the deduced type.
+    A function without a return annotation is read when it is first called, since its caller needs the deduced type.
     """
     parsers: dict[str, GraphParser] = {}
     for item in items:
@@ -335,11 +335,26 @@ def read_graph_functions(
         parsers[item.node.name] = parser
         module.functions[item.node.name] = GlobalVar(parser.name, parser.signature())
     functions: dict[str, Function] = {}
-    for name, parser in sorted(parsers.items(), key=lambda entry: entry[1].ret_ty is not None):
-        function = parser.body(BlockBuilder(IRModule(module.loops)))
-        functions[name] = function
-        if parser.ret_ty is None:
-            module.functions[name] = GlobalVar(parser.name, function.ty)
+    loops: dict[GlobalVar | str, BaseFunc] = {**module.loops}
+    reading: set[str] = set()
+
+    def read(name: str) -> None:
+        if name not in functions and name not in reading:
+            reading.add(name)
+            functions[name] = function = parsers[name].body(BlockBuilder(IRModule(loops)))
+            if parsers[name].ret_ty is None:
+                module.functions[name] = GlobalVar(parsers[name].name, function.ty)
+
+    def resolve(wanted: str) -> GlobalVar | None:
+        for name, parser in parsers.items():
+            if parser.name == wanted:
+                read(name)
+                return module.functions[name]
+        return None
+
+    module.resolve = resolve
+    for name in parsers:
+        read(name)
     return functions
 
 

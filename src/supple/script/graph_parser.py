@@ -33,7 +33,8 @@ class ModuleRef:
 
     name: str
     functions: dict[str, GlobalVar] = field(default_factory=dict)
-    loops: dict[str, PrimFunc] = field(default_factory=dict)
+    loops: dict[Any, PrimFunc] = field(default_factory=dict)
+    resolve: Callable[[str], GlobalVar | None] = lambda name: None  # reads a function whose type must be deduced
 
 
 @dataclass(frozen=True)
@@ -486,9 +487,13 @@ class GraphParser(SymbolEvaluator):
                     hint=f"call it by destination passing: R.call_tir(cls.{name}, (x,), out_ty=R.Tensor(...))",
                     rule="call",
                 )
+            if function.ty is None and self.module is not None:
+                function = self.module.resolve(name) or function
             if function.ty is None:
                 raise self.error(
-                    node, f"the return type of {name!r} is not known yet", hint=f"annotate it: def {name}(...) -> ..."
+                    node,
+                    f"the return type of {name!r} is not known here",
+                    hint=f"a function that calls itself needs it: def {name}(...) -> R.Tensor(...)",
                 )
         elif not isinstance(function.ty, (FuncType, AnyType)):
             raise self.error(node.func, f"{name!r} is not a function", actual=str(function.ty))

@@ -6,7 +6,7 @@ Beside the names below, every registered operator is here under its own name: ``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any as _Value
 
 import supple.ops  # noqa: F401  (declares the operators)
 from supple.base.errors import NotSupportedError
@@ -27,18 +27,18 @@ match_cast = Form("R.match_cast", "A run-time check of a type, which may introdu
 func_attr = Form("R.func_attr", "Attributes of the function.")
 
 Tensor, Tuple, Shape, Prim = _types.Tensor, _types.Tuple, _types.Shape, _types.Prim
-Callable, Any_ = _types.Callable_, _types.Any_
+Callable, Any = _types.Callable_, _types.Any_
 Object = _types.Any_
 String = _types.String
 ExternFunc = _graph.ExternFunc
 
 
-def const(value: Any, dtype: Any = None) -> Expr:
+def const(value: _Value, dtype: _Value = None) -> Expr:
     """A tensor constant: ``R.const(1.0, "float32")``, ``R.const([[1, 2]])``, an array."""
     return _graph.constant(value, None if dtype is None else as_dtype(dtype, "R.const"))
 
 
-def shape(values: Any) -> Expr:
+def shape(values: _Value) -> Expr:
     """A shape value: ``R.shape([n, 4])``."""
     items = values if isinstance(values, (list, tuple)) else (values,)
     return _graph.ShapeExpr(tuple(as_expr(v) for v in items))
@@ -49,33 +49,33 @@ def prim_value(value: ExprLike) -> Expr:
     return as_expr(value)
 
 
-def str_(value: Any) -> Expr:
+def str_(value: _Value) -> Expr:
     """A string value: ``R.str("a")``."""
     return StringImm(as_name(value, "R.str"))
 
 
-def dtype_(value: Any) -> Expr:
+def dtype_(value: _Value) -> Expr:
     """A dtype value: ``R.dtype("float32")``."""
     return _graph.DataTypeImm(as_dtype(value, "R.dtype"))
 
 
-def tuple_(*fields: Any) -> Expr:
+def tuple_(*fields: _Value) -> Expr:
     """A tuple value: ``R.tuple(x, y)``."""
     return _graph.Tuple(tuple(_graph_value(f) for f in fields))
 
 
-def _graph_value(value: Any) -> Expr:
+def _graph_value(value: _Value) -> Expr:
     return tuple_(*value) if isinstance(value, (list, tuple)) else as_expr(value)
 
 
 class _Plain:
     """Types of calls hold no text: it was resolved where the type was written."""
 
-    def dimension(self, value: Any) -> Expr:
+    def dimension(self, value: _Value) -> Expr:
         return as_expr(value)
 
 
-def _type_list(types: Any) -> Any:
+def _type_list(types: _Value) -> _Value:
     if types is None:
         return None
     if isinstance(types, (list, tuple)):
@@ -83,49 +83,49 @@ def _type_list(types: Any) -> Any:
     return _types.as_type(_Plain(), types)
 
 
-def _one(name: str, ty: Any, older: Any) -> Any:
+def _one(name: str, ty: _Value, older: _Value) -> _Value:
     if ty is not None and older is not None:
         raise TypeError(f"R.{name}: give the result's type once")
     return _type_list(ty if ty is not None else older)
 
 
-def call_tir(func: Any, args: Any, out_ty: Any = None, tir_vars: Any = None, *, out_sinfo: Any = None) -> Call:
+def call_tir(func: _Value, args: _Value, out_ty: _Value = None, tir_vars: _Value = None, *, out_sinfo: _Value = None) -> Call:
     """Call a loop function of the module: ``R.call_tir(cls.f, (x, w), out_ty=R.Tensor((n, 4), "float32"))``."""
     return _calls.call_tir(func, args, _required("call_tir", out_ty, out_sinfo), tir_vars)
 
 
 def call_tir_inplace(
-    func: Any,
-    args: Any,
+    func: _Value,
+    args: _Value,
     inplace_indices: int | Sequence[int],
-    out_ty: Any = None,
-    tir_vars: Any = None,
+    out_ty: _Value = None,
+    tir_vars: _Value = None,
     *,
-    out_sinfo: Any = None,
+    out_sinfo: _Value = None,
 ) -> Call:
     """Like `call_tir`, with some outputs written over inputs."""
     types = _required("call_tir_inplace", out_ty, out_sinfo)
     return _calls.call_tir_inplace(func, args, inplace_indices, types, tir_vars)
 
 
-def call_dps_packed(func: Any, args: Any, out_ty: Any = None, *, out_sinfo: Any = None) -> Call:
+def call_dps_packed(func: _Value, args: _Value, out_ty: _Value = None, *, out_sinfo: _Value = None) -> Call:
     """Call a registered function by destination passing."""
     return _calls.call_dps_packed(func, args, _required("call_dps_packed", out_ty, out_sinfo))
 
 
-def _required(name: str, out_ty: Any, out_sinfo: Any) -> Any:
+def _required(name: str, out_ty: _Value, out_sinfo: _Value) -> _Value:
     types = _one(name, out_ty, out_sinfo)
     if types is None:
         raise TypeError(f"R.{name}: the result's type is missing: out_ty=R.Tensor((n, 4), 'float32')")
     return types
 
 
-def call_packed(func: Any, *args: Any, ty_args: Any = None, sinfo_args: Any = None) -> Call:
+def call_packed(func: _Value, *args: _Value, ty_args: _Value = None, sinfo_args: _Value = None) -> Call:
     """Call a registered function, which may have effects: ``R.call_packed("name", x, ty_args=...)``."""
     return _calls.call_packed(func, *args, ty_args=_one("call_packed", ty_args, sinfo_args))
 
 
-def call_pure_packed(func: Any, *args: Any, ty_args: Any = None, sinfo_args: Any = None) -> Call:
+def call_pure_packed(func: _Value, *args: _Value, ty_args: _Value = None, sinfo_args: _Value = None) -> Call:
     """Call a registered function that has no effect."""
     return _calls.call_pure_packed(func, *args, ty_args=_one("call_pure_packed", ty_args, sinfo_args))
 
@@ -140,7 +140,7 @@ class OpNamespace(Namespace):
     def __all__(self) -> list[str]:
         return _names_below(self.prefix)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> _Value:
         return _operator(self.prefix, name)
 
 
@@ -148,7 +148,7 @@ def _names_below(prefix: str) -> list[str]:
     return sorted({name[len(prefix) + 1 :].partition(".")[0] for name in OPS if name.startswith(f"{prefix}.")})
 
 
-def _operator(prefix: str, name: str) -> Any:
+def _operator(prefix: str, name: str) -> _Value:
     if name.startswith("__"):
         raise AttributeError(name)
     full = f"{prefix}.{name}"
@@ -162,7 +162,7 @@ def _operator(prefix: str, name: str) -> Any:
     raise AttributeError(f"{shown} has no name {name!r}{did_you_mean(name, known)}")
 
 
-_SPELLED = {"str": str_, "dtype": dtype_, "tuple": tuple_, "Any": Any_}
+_SPELLED = {"str": str_, "dtype": dtype_, "tuple": tuple_}
 _LATER = frozenset((
     "DTensor", "device_mesh", "dist", "macro", "emit", "emit_te", "arg", "func_name", "func_ret_ty", "vdevice", "vm",
     "memory", "builtin", "grad", "invoke_closure", "invoke_pure_closure", "call_builtin_with_ctx", "assert_op",
@@ -170,13 +170,13 @@ _LATER = frozenset((
 ))  # fmt: skip
 _OWN = [
     "function", "dataflow", "output", "match_cast", "func_attr", "Tensor", "Tuple", "Shape", "Prim", "Callable",
-    "Object", "String", "ExternFunc", "const", "shape", "prim_value", "call_tir", "call_tir_inplace", "call_dps_packed",
+    "Object", "Any", "String", "ExternFunc", "const", "shape", "prim_value", "call_tir", "call_tir_inplace", "call_dps_packed",
     "call_packed", "call_pure_packed", *_SPELLED,
 ]  # fmt: skip
 __all__ = sorted(_OWN)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Value:
     found = _SPELLED.get(name)
     if found is not None:
         return found
