@@ -21,7 +21,7 @@ class Context:
 
     def __init__(self, scalars: tuple[Var, ...] = ()) -> None:
         # scalar parameters may be negative; every other free variable is a size
-        self._intervals = {var: UNBOUNDED for var in scalars}
+        self._intervals = dict.fromkeys(scalars, UNBOUNDED)
         self._bounds = Bounds(self._intervals, NON_NEGATIVE)
         self._ranges: list[tuple[int, Poly, Poly]] = []
         self._facts: list[Poly] = []

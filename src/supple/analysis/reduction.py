@@ -12,7 +12,6 @@ from supple.ir.op import OPS
 from supple.ir.types import prim_type
 from supple.ir.walk import transform
 
-
 FMA = OPS.get("tirx.fma")
 """``T.fma(a, b, c)``: ``a * b + c`` rounded once."""
 

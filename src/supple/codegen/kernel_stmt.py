@@ -33,13 +33,12 @@ from supple.ir.loop import (
     While,
     buffer_type,
 )
-from supple.ir.node import Node, Stmt
+from supple.ir.node import Stmt
 from supple.ir.op import Op
 from supple.ir.types import PrimType
 from supple.schedule.loops import PROVED
 from supple.sym import poly as P
 from supple.sym.simplify import NON_NEGATIVE
-
 
 STACK_BYTES = 16 << 10
 """Local buffers up to this size are on the stack (and become registers where their indices are constant)."""

@@ -126,6 +126,10 @@ def _initialise_empty(loops: list[For], leaf: SBlockRealize) -> Stmt | None:
         source = iter_var.dom.min if iter_var.iter_type is IterType.REDUCE else value
         mapping[iter_var.var] = _as(iter_var.var, source)
     made: Stmt = substitute(block.init, mapping)
+    ids = {id(loop.loop_var) for loop in reducing}
+    for part in _conjuncts(leaf.predicate):
+        if not any(id(n) in ids for n in pre_order(part)) and not (isinstance(part, IntImm) and part.value):
+            made = IfThenElse(part, made)
     fresh = {loop.loop_var: Var(loop.loop_var.name, loop.loop_var.ty) for loop in driving}
     for loop in reversed(driving):
         made = For(loop.loop_var, loop.min, loop.extent, ForKind.SERIAL, made)
@@ -146,6 +150,18 @@ def _realize(node: SBlockRealize) -> Stmt:
     if not (isinstance(predicate, IntImm) and predicate.value):
         body = IfThenElse(predicate, body, span=node.span)
     return seq([*(AllocBuffer(substitute(b, mapping), {}, span=node.span) for b in block.alloc_buffers), body])
+
+
+def _conjuncts(e: Expr) -> list[Expr]:
+    parts: list[Expr] = []
+    stack = [e]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, E.And):
+            stack.extend((current.b, current.a))
+        else:
+            parts.append(current)
+    return parts
 
 
 def _as(var: Var, value: Expr) -> Expr:
