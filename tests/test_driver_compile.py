@@ -87,6 +87,10 @@ def test_dumps_follow_the_pipeline(tmp_path):
     assert names[: 1 + len(PIPELINE)] == [
         "00_input.py", *(f"{i:02d}_{step.name}.py" for i, step in enumerate(PIPELINE, 1))
     ]  # fmt: skip
+    for path in sorted(tmp_path.glob("*.py")):
+        again = supple.script.from_source(path.read_text())
+        args = mlp_arguments(2, 1)
+        np.testing.assert_allclose(machine(again)["main"](*args), mlp_reference(*args), rtol=1e-4, atol=1e-4)
     assert any(name.endswith("host.txt") for name in names)
     assert any(name.endswith("host.ll") for name in names)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import types
 
@@ -245,3 +246,23 @@ def test_array_subclasses_and_numpy_scalars(add):
     assert f(np.float32(3).reshape(())) == 6
     with pytest.raises(ArgumentError):
         f(3.0)
+
+
+def test_a_scalar_parameter_is_a_symbol_too():
+    n = sym("n")
+    f = machine(build([Var("x", tensor(n)), n], lambda bb, x, n: bb.emit(op("add", x, x))))["main"]
+    np.testing.assert_array_equal(f(np.ones(3, "f4"), 3), [2, 2, 2])
+    with pytest.raises(ArgumentError, match=r"parameter n: expected int64, got int 4: n is 3 \(x.shape\[0\]\) and 4"):
+        f(np.ones(3, "f4"), 4)
+
+
+def test_many_dimensions():
+    f = machine(build([Var("x", tensor(*[1] * 12))], lambda bb, x: bb.emit(op("add", x, x))))["main"]
+    assert f(np.ones([1] * 12, "f4")).shape == (1,) * 12
+
+
+def test_functions_keep_their_code_alive():
+    f = machine(mlp())["main"]
+    gc.collect()
+    args = mlp_arguments(3)
+    np.testing.assert_allclose(f(*args), mlp_reference(*args), rtol=1e-4, atol=1e-4)

@@ -13,8 +13,8 @@ import numpy as np
 from supple.runtime import abi
 from supple.runtime.boxing import box, is_kept, owned_array, present, unbox
 from supple.runtime.native import runtime
+from supple.runtime.platforms import stack_budget
 from supple.runtime.signature import FastPlan, FunctionInfo, TensorSpec, header_words
-from supple.runtime.stack import stack_budget
 
 DEPTH_LIMIT = 5000
 """Nested calls of compiled functions before ``RecursionError`` (deep frames hit the stack's budget before that)."""

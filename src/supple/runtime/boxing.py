@@ -11,7 +11,7 @@ Who keeps what alive:
 from __future__ import annotations
 
 import ctypes
-import os
+import importlib
 import struct
 import sys
 from collections.abc import Mapping
@@ -24,6 +24,7 @@ from supple.base.errors import ArgumentError, InternalError
 from supple.runtime import abi
 from supple.runtime.abi import Kind
 from supple.runtime.native import Runtime, runtime
+from supple.runtime.platforms import physical_memory
 from supple.runtime.tensor import NDArray, ShapeTuple, Tensor, as_array
 
 RESULT_KINDS = ("match", "numpy", "tensor", "torch")
@@ -79,14 +80,6 @@ def owned_array(address: int, data: int, shape: tuple[int, ...], code: int) -> N
     """The array over the memory of a native tensor that owns it; takes over the caller's reference."""
     interface = {"data": (data, False), "shape": shape, "typestr": _TYPESTR[code], "version": 3}
     return np.asarray(_Memory(interface, _Owner(address, runtime())))
-
-
-def physical_memory() -> int:
-    """Bytes of memory of this machine (a very large number where it cannot be known)."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 1 << 62
 
 
 _PHYSICAL_MEMORY = physical_memory()
@@ -261,7 +254,7 @@ def present(array: NDArray, kind: str) -> Any:
     if kind == "numpy":
         return array
     if kind == "torch":
-        return sys.modules["torch"].from_dlpack(array)
+        return importlib.import_module("torch").from_dlpack(array)
     return Tensor(array)
 
 

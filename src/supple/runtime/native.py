@@ -14,6 +14,7 @@ import llvmlite.binding as llvm
 from supple.base.errors import InternalError
 from supple.runtime import abi
 from supple.runtime.native_ir import RUNTIME_IR
+from supple.runtime.platforms import c_library
 
 _lock = threading.Lock()
 _names = itertools.count()
@@ -45,7 +46,7 @@ def _jit() -> Any:
 
 @functools.cache
 def _process_addresses() -> dict[str, int]:
-    process = ctypes.CDLL(None)
+    process = c_library()
     found: dict[str, int] = {}
     for name in ALLOWED_IMPORTS:
         address = ctypes.cast(getattr(process, name), ctypes.c_void_p).value
