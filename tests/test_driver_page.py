@@ -1,0 +1,168 @@
+# ruff: noqa: N805  (the functions in a module class have no self)
+"""The page's two programs through the whole compiler, against numpy."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+import supple
+from supple.error import ArgumentError
+from supple.script import ir as I
+from supple.script import relax as R
+from supple.script import tirx as T
+
+
+def numpy_mlp(data, w0, b0, w1, b1):
+    lv0 = data @ w0 + b0
+    lv1 = np.maximum(lv0, 0)
+    return lv1 @ w1 + b1
+
+
+@R.function
+def relax_mlp(
+    data: R.Tensor(("n", 784), dtype="float32"),
+    w0: R.Tensor((784, 128), dtype="float32"),
+    b0: R.Tensor((128,), dtype="float32"),
+    w1: R.Tensor((128, 10), dtype="float32"),
+    b1: R.Tensor((10,), dtype="float32"),
+) -> R.Tensor(("n", 10), dtype="float32"):
+    with R.dataflow():
+        lv0 = R.matmul(data, w0) + b0
+        lv1 = R.nn.relu(lv0)
+        lv2 = R.matmul(lv1, w1) + b1
+        R.output(lv2)
+    return lv2
+
+
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def linear(x: T.handle, w: T.handle, b: T.handle, z: T.handle):
+        M, N, K = T.int64(), T.int64(), T.int64()
+        X = T.match_buffer(x, (M, K), "float32")
+        W = T.match_buffer(w, (K, N), "float32")
+        B = T.match_buffer(b, (N,), "float32")
+        Z = T.match_buffer(z, (M, N), "float32")
+        Y = T.alloc_buffer((M, N), "float32")
+        for i, j, k in T.grid(M, N, K):
+            with T.sblock("Y"):
+                v_i, v_j, v_k = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    Y[v_i, v_j] = T.float32(0.0)
+                Y[v_i, v_j] = Y[v_i, v_j] + X[v_i, v_k] * W[v_k, v_j]
+        for i, j in T.grid(M, N):
+            with T.sblock("Z"):
+                v_i, v_j = T.axis.remap("SS", [i, j])
+                Z[v_i, v_j] = Y[v_i, v_j] + B[v_j]
+
+    @T.prim_func(private=True)
+    def relu(x: T.handle, y: T.handle):
+        M, N = T.int64(), T.int64()
+        X = T.match_buffer(x, (M, N), "float32")
+        Y = T.match_buffer(y, (M, N), "float32")
+        for i, j in T.grid(M, N):
+            with T.sblock("Y"):
+                v_i, v_j = T.axis.remap("SS", [i, j])
+                Y[v_i, v_j] = T.max(X[v_i, v_j], T.float32(0.0))
+
+    @R.function
+    def main(
+        x: R.Tensor(("n", 784), dtype="float32"),
+        w0: R.Tensor((784, 256), dtype="float32"),
+        b0: R.Tensor((256,), dtype="float32"),
+        w1: R.Tensor((256, 10), dtype="float32"),
+        b1: R.Tensor((10,), dtype="float32"),
+    ) -> R.Tensor(("n", 10), dtype="float32"):
+        cls = Module
+        n = T.int64()
+        with R.dataflow():
+            lv = R.call_tir(cls.linear, (x, w0, b0), out_ty=R.Tensor((n, 256), dtype="float32"))
+            lv1 = R.call_tir(cls.relu, (lv,), out_ty=R.Tensor((n, 256), dtype="float32"))
+            lv2 = R.call_tir(cls.linear, (lv1, w1, b1), out_ty=R.Tensor((n, 10), dtype="float32"))
+            R.output(lv2)
+        return lv2
+
+
+def arguments(n: int, hidden: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(7)
+    shapes = [(1025, 784), (784, hidden), (hidden,), (hidden, 10), (10,)]
+    arrays = [rng.standard_normal(shape).astype("f4") for shape in shapes]
+    return [arrays[0][:n], *arrays[1:]]
+
+
+@pytest.fixture(scope="module", params=["relax", "cross"])
+def program(request):
+    """The compiled entry and its number of hidden units."""
+    if request.param == "relax":
+        return supple.relax.VirtualMachine(supple.compile(relax_mlp), supple.cpu())["relax_mlp"], 128
+    return supple.relax.VirtualMachine(supple.compile(Module, target="llvm"), supple.cpu())["main"], 256
+
+
+def test_every_size_on_one_executable(program):
+    f, hidden = program
+    first = None
+    for n in (0, 1, 2, 5, 63, 1024, 1025):
+        args = arguments(n, hidden)
+        out = f(*args)
+        assert type(out) is np.ndarray
+        assert out.shape == (n, 10)
+        exact = numpy_mlp(*(a.astype("f8") for a in args))
+        np.testing.assert_allclose(out, exact, rtol=1e-3, atol=2e-3)
+        if n:
+            first = out[0].tobytes() if first is None else first
+            assert out[0].tobytes() == first  # a row's bits do not depend on the batch
+
+
+def test_awkward_inputs(program):
+    f, hidden = program
+    args = arguments(8, hidden)
+    x = args[0]
+    wide = np.zeros((16, 1568), "f4")
+    wide[::2, ::2] = x
+    backwards = x[::-1, ::-1].copy()[::-1, ::-1]
+    packed = np.frombuffer(b"?" + x.tobytes(), "f4", offset=1).reshape(x.shape)
+    wanted = f(*args)
+    for view in (wide[::2, ::2], x.T.copy().T, backwards, packed):
+        np.testing.assert_array_equal(f(view, *args[1:]), wanted)
+    np.testing.assert_array_equal(f(np.broadcast_to(x[0], x.shape), *args[1:])[7], wanted[0])
+    for bad in (x.astype(">f4"), x.astype("f8"), x.tolist(), None, 3, "x", x[:, :5], x[0]):
+        with pytest.raises(ArgumentError, match=r": parameter (x|data): "):
+            f(bad, *args[1:])
+    with pytest.raises(MemoryError):
+        f(np.broadcast_to(x[0], (2**45, 784)), *args[1:])
+
+
+def test_a_mismatch_is_named():
+    f = supple.compile(Module)["main"]
+    args = arguments(3, 256)
+    args[1] = args[1][:, :128]
+    with pytest.raises(ArgumentError) as error:
+        f(*args)
+    assert str(error.value) == "main: parameter w0: expected Tensor((784, 256), float32), got (784, 128)"
+
+
+def test_results_outlive_everything():
+    @R.function
+    def several(x: R.Tensor(("n", 4), "float32")):
+        n = T.int64()
+        with R.dataflow():
+            y = R.add(x, R.const(1.0, "float32"))
+            flat = R.reshape(x, (n * 4,))
+            gv = (x, x, flat, R.const(2.0, "float32"), y)
+            R.output(gv)
+        return gv
+
+    ex = supple.compile(several)
+    vm = supple.relax.VirtualMachine(ex, supple.cpu())
+    x = np.arange(8, dtype="f4").reshape(2, 4)
+    first = vm["several"](x)
+    copies = [np.array(v) for v in first]
+    vm["several"](x * 100)
+    del vm, ex
+    gc.collect()
+    assert first[0] is first[1] is x
+    for now, then in zip(first, copies, strict=True):
+        np.testing.assert_array_equal(now, then)
