@@ -21,9 +21,9 @@ MUTATIONS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     ),
     "undefined variable": (
         "            lv1 = R.call_tir(cls.relu, (lv,), out_ty",
-        "            lv1 = R.call_tir(cls.relu, (lw,), out_ty",
-        "(lw,)",
-        ("lw", "did you mean"),
+        "            lv1 = R.call_tir(cls.relu, (lvv,), out_ty",
+        "(lvv,)",
+        ("lvv", "did you mean"),
     ),
     "wrong out_ty": (
         "lv1 = R.call_tir(cls.relu, (lv,), out_ty=R.Tensor((n, 256)",

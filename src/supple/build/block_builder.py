@@ -11,7 +11,7 @@ from supple.base.errors import DiagnosticError, InternalError, TypeCheckError
 from supple.base.source import Span
 from supple.build.infer import infer
 from supple.build.te import TensorValue, as_placeholders, create_prim_func
-from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var, as_expr, is_scalar
+from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var, as_expr, is_scalar, place_of_use
 from supple.ir.graph import (
     Binding,
     BindingBlock,
@@ -449,7 +449,7 @@ def check_condition(condition: Expr, span: Span | None) -> None:
     ):
         raise TypeCheckError(
             "the condition of an if must be a scalar bool",
-            span=condition.span or span,
+            span=place_of_use(condition, None) or span,
             expected='R.Tensor((), "bool")',
             actual=str(ty),
             rule="condition",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from supple.base.errors import DiagnosticError, Note, TypeCheckError
-from supple.ir.expr import Call, TupleGetItem, Var
+from supple.ir.expr import Call, TupleGetItem, Var, place_of_use
 from supple.ir.graph import ExternFunc, Function, GlobalVar, If, SeqExpr, Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op, signature_text
@@ -78,7 +78,7 @@ def _infer_function_call(call: Call) -> Type:
         if assignable(actual, substitute(formal, mapping)) is False:
             raise TypeCheckError(
                 f"{name}: argument {index} does not fit the parameter's type",
-                span=call.args[index].span or call.span,
+                span=place_of_use(call.args[index], call),
                 expected=str(substitute(formal, mapping)),
                 actual=str(actual),
                 rule="call",

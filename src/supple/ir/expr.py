@@ -11,6 +11,7 @@ from dataclasses import field
 from typing import Any, ClassVar
 
 from supple.base import dtypes
+from supple.base.source import Span
 from supple.ir.node import Expr, Node, Role, Type, define, ignored, node
 from supple.ir.types import BufferType, PrimType, StringType, TensorType, TupleType, prim_type
 
@@ -590,6 +591,13 @@ def scalar_dtype(e: Expr) -> str:
     raise TypeError(f"expected a scalar expression, got {type(e).__name__} of type {getattr(e, 'ty', None)}")
 
 
+def place_of_use(operand: Expr | None, user: Expr | None) -> Span | None:
+    """Where an operand is used: its own place, or its user's for a variable (whose span is its definition)."""
+    if operand is not None and operand.span is not None and not isinstance(operand, Var):
+        return operand.span
+    return user.span if user is not None else None
+
+
 def const(value: bool | int | float, dtype: str | None = None) -> Expr:
     """A literal. Without a dtype: bool, int32 (int64 where it does not fit), float32."""
     if dtype is None:
@@ -684,7 +692,7 @@ _SCALAR_BINARY: dict[str, type[BinaryOp]] = {
 }  # fmt: skip
 
 SCALAR_OPERATORS: dict[str, Callable[..., Expr]] = {}
-"""Python operator name -> builder of the scalar intrinsic (``"and"`` -> bitwise and, ``"pow"``), filled by the table."""
+"""Python operator name -> builder of the scalar intrinsic (``"and"`` -> bitwise and), filled by the table."""
 
 
 def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:

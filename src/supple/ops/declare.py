@@ -24,7 +24,7 @@ import numpy as np
 from supple.base import dtypes
 from supple.base.errors import TypeCheckError
 from supple.build.infer import infer
-from supple.ir.expr import TENSOR_OPERATORS, Call, IntImm
+from supple.ir.expr import TENSOR_OPERATORS, Call, IntImm, place_of_use
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, REQUIRED, Fusion, Op, Param
 from supple.ir.types import AnyType, TensorType, TupleType
@@ -221,8 +221,9 @@ def fail(
     hint: str | None = None,
 ) -> NoReturn:
     """Refuse a call: raises `TypeCheckError` at the argument's place if it has one."""
-    span = (arg.span if arg is not None else None) or (call.span if call is not None else None)
-    raise TypeCheckError(message, span=span, expected=expected, actual=actual, hint=hint, rule="operator")
+    raise TypeCheckError(
+        message, span=place_of_use(arg, call), expected=expected, actual=actual, hint=hint, rule="operator"
+    )
 
 
 def random_array(shape: Sequence[int], dtype: str, seed: int) -> Any:

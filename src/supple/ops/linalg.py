@@ -16,7 +16,7 @@ from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import DType, fail, operator, sample
 from supple.ops.shapes import Dims, broadcast_dims, broadcast_index, same_dtype
-from supple.sym.relate import tensor_dims
+from supple.sym.relate import dim_text, tensor_dims
 from supple.sym.simplify import SHAPES
 
 
@@ -31,8 +31,8 @@ def _matmul_dims(a: Dims, b: Dims) -> Dims | None:
             "matmul: the inner dimensions differ"
             if same is False
             else "matmul: the inner dimensions are not proved equal",
-            f"x2 with {inner_a} rows",
-            f"{inner_b} rows",
+            f"x2 with {dim_text(inner_a)} rows",
+            f"{dim_text(inner_b)} rows",
             hint=None if same is False else "use R.match_cast to relate the dimensions",
         )
     batch = broadcast_dims("matmul", a[:-2], b[:-2])

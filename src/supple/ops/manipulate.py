@@ -17,7 +17,7 @@ from supple.ir.op import Fusion
 from supple.ir.types import ShapeType, TensorType
 from supple.ops.declare import Axes, Axis, Shape, ShapeOf, Tensors, fail, operator, sample
 from supple.ops.shapes import broadcast_dims, broadcast_index, normalize_axes, normalize_axis
-from supple.sym.relate import simplify_dims, tensor, tensor_dims
+from supple.sym.relate import dim_text, dims_text, simplify_dims, tensor, tensor_dims
 from supple.sym.simplify import SHAPES, exact_quotient, product
 
 
@@ -45,23 +45,27 @@ def reshaped_dims(dims: Sequence[Expr], wanted: Sequence[Expr]) -> tuple[Expr, .
             result[d] = dims[d]
     free = [d for d, value in enumerate(result) if isinstance(value, IntImm) and value.value == -1]
     if len(free) > 1:
-        fail("reshape: only one dimension can be -1", "at most one -1", _text(wanted))
+        fail("reshape: only one dimension can be -1", "at most one -1", dims_text(wanted))
     total = product(list(dims))
     if free:
         rest = product([v for d, v in enumerate(result) if d != free[0]])
         quotient = exact_quotient(total, rest)
         if quotient is None:
-            fail("reshape: the size is not a multiple of the other dimensions", f"a divisor of {total}", str(rest))
+            fail(
+                "reshape: the size is not a multiple of the other dimensions",
+                f"a divisor of {dim_text(total)}",
+                dim_text(rest),
+            )
         result[free[0]] = quotient
     negative = [v for v in result if isinstance(v, IntImm) and v.value < 0]
     if negative:
-        fail("reshape: a dimension is negative", "sizes, one -1 at most", _text(wanted))
+        fail("reshape: a dimension is negative", "sizes, one -1 at most", dims_text(wanted))
     same = SHAPES.equal(total, product(result))
     if same is not True:
         fail(
             "reshape: the number of elements differs" if same is False else "reshape: the sizes are not proved equal",
-            f"{total} elements",
-            f"{product(result)} elements in {_text(result)}",
+            f"{dim_text(total)} elements",
+            f"{dim_text(product(result))} elements in {dims_text(result)}",
             hint=None if same is False else "use R.match_cast to relate the dimensions",
         )
     return simplify_dims(result)
@@ -69,10 +73,6 @@ def reshaped_dims(dims: Sequence[Expr], wanted: Sequence[Expr]) -> tuple[Expr, .
 
 def _is_zero_size(dims: Sequence[Expr]) -> bool:
     return any(isinstance(d, IntImm) and d.value == 0 for d in dims)
-
-
-def _text(dims: Sequence[Expr]) -> str:
-    return f"({', '.join(str(d) for d in dims)})"
 
 
 def _flat_index(indices: Sequence[Any], dims: Sequence[Expr]) -> Expr:
@@ -257,8 +257,8 @@ def concat(tensors: Tensors, axis: Axis = 0) -> Type:
                 fail(
                     f"concat: dimension {d} of tensor {n} differs"
                     + ("" if same is False else " (it is not proved equal)"),
-                    str(shapes[0][d]),
-                    str(dims[d]),
+                    dim_text(shapes[0][d]),
+                    dim_text(dims[d]),
                     hint=None if same is False else "use R.match_cast to relate the dimensions",
                 )
     return tensor(result, first.dtype)
@@ -307,7 +307,7 @@ def _squeezed(dims: Sequence[Expr], axis: Axes) -> set[int]:
     axes = normalize_axes("squeeze", axis, len(dims))
     for a in axes:
         if SHAPES.equal(dims[a], int64(1)) is not True:
-            fail(f"squeeze: axis {a} is not of extent 1", "1", str(dims[a]))
+            fail(f"squeeze: axis {a} is not of extent 1", "1", dim_text(dims[a]))
     return set(axes)
 
 
@@ -343,8 +343,8 @@ def _broadcast_to_dims(dims: Sequence[Expr], wanted: Sequence[Expr]) -> tuple[Ex
     if same is None or len(dims) > len(wanted) or any(s is not True for s in same):
         fail(
             "broadcast_to: the tensor does not broadcast to that shape",
-            f"1 or the extents of {_text(wanted)}",
-            _text(dims),
+            f"1 or the extents of {dims_text(wanted)}",
+            dims_text(dims),
         )
     return tuple(wanted)
 

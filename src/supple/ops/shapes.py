@@ -10,7 +10,7 @@ from supple.ir.graph import ShapeExpr
 from supple.ir.node import Expr
 from supple.ir.types import TensorType
 from supple.ops.declare import fail
-from supple.sym.relate import tensor_dims
+from supple.sym.relate import dims_text, tensor_dims
 from supple.sym.simplify import SHAPES
 
 Dims = tuple[Expr, ...]
@@ -50,17 +50,13 @@ def broadcast_dims(name: str, a: Dims, b: Dims) -> Dims | None:
             elif isinstance(x, IntImm) and isinstance(y, IntImm):
                 fail(
                     f"{name}: the operands' shapes do not broadcast (dimension {-offset}: {x.value} and {y.value})",
-                    f"shapes that agree with {_text(a)} or are 1",
-                    _text(b),
+                    f"shapes that agree with {dims_text(a)} or are 1",
+                    dims_text(b),
                 )
             else:
                 undecided = True
                 result.append(x)
     return None if undecided else tuple(reversed(result))
-
-
-def _text(dims: Dims) -> str:
-    return f"({', '.join(str(d) for d in dims)}{',' if len(dims) == 1 else ''})"
 
 
 def broadcast_type(name: str, x: TensorType, y: TensorType, dtype: str | None) -> TensorType:

@@ -12,6 +12,17 @@ from supple.ir.walk import free_symbols, substitute
 from supple.sym.simplify import SHAPES, same_shape
 
 
+def dim_text(dim: Expr) -> str:
+    """A dimension as messages show it: ``n + 1``, ``784``."""
+    return str(dim.value) if isinstance(dim, IntImm) else str(dim)
+
+
+def dims_text(dims: Iterable[Expr]) -> str:
+    """Dimensions as messages show them: ``(n, 784)``."""
+    parts = [dim_text(d) for d in dims]
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
 def tensor_dims(ty: TensorType) -> tuple[Expr, ...] | None:
     """The dimensions of a tensor type, or None when they are unknown."""
     shape = ty.shape

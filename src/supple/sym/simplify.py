@@ -164,7 +164,7 @@ def product(values: tuple[Expr, ...] | list[Expr]) -> Expr:
 
 
 def exact_quotient(a: Expr, b: Expr) -> Expr | None:
-    """``q`` with ``a == q * b`` for all values of the symbols, where ``b`` is a single term; None when there is none."""
+    """``q`` with ``a == q * b`` for all values of the symbols; None when there is none, or ``b`` has several terms."""
     dividend, divisor = SHAPES.canonical(a), SHAPES.canonical(b)
     if len(divisor.terms) != 1:
         return None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from supple.base.errors import DiagnosticError, Note, TypeCheckError
 from supple.base.registry import did_you_mean
 from supple.base.source import Span
-from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var
+from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var, place_of_use
 from supple.ir.graph import (
     DataflowBlock,
     ExternFunc,
@@ -27,7 +27,7 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Op
 from supple.ir.types import BufferType, FuncType, PrimType, TensorType
 from supple.ir.walk import free_symbols, substitute
-from supple.sym.relate import assignable, defined_symbols, tensor_dims
+from supple.sym.relate import assignable, defined_symbols, dims_text, tensor_dims
 from supple.sym.simplify import same_shape
 from supple.verify.events import events, operands
 from supple.verify.loops import LOOP_RULES
@@ -253,7 +253,7 @@ def global_functions_exist(mod: IRModule, func: Function) -> Iterator[Fault]:
                     names = [v.name_hint for v in mod]
                     yield _fault(
                         f"the module has no function {operand.name_hint}{did_you_mean(operand.name_hint, names)}",
-                        operand.span or item.value.span,
+                        place_of_use(operand, item.value),
                         "undefined_function",
                     )
 
@@ -301,7 +301,7 @@ def _check_call_tir(call: Call, callee: Expr, target: PrimFunc) -> Iterator[Faul
             expected, actual = problem
             yield TypeCheckError(
                 f"{what}: {role} {position} ({param.name}) does not fit",
-                span=(arg.span if arg is not None else ty.span if ty is not None else None) or call.span,
+                span=place_of_use(arg, call) if arg is not None else (ty.span if ty is not None else None) or call.span,
                 expected=expected,
                 actual=actual,
                 rule="call_tir",
@@ -327,7 +327,7 @@ def _mismatch(param: Var, ty: Type | None, symbols: dict[Var, Expr]) -> tuple[st
             if isinstance(formal, Var) and formal not in symbols:
                 symbols[formal] = actual
         shape = tuple(substitute(s, symbols) for s in shape)
-    expected = f'R.Tensor(({", ".join(map(str, shape))}{"," if len(shape) == 1 else ""}), dtype="{wanted.dtype}")'
+    expected = f'R.Tensor({dims_text(shape)}, dtype="{wanted.dtype}")'
     if ty.dtype is not None and ty.dtype != wanted.dtype:
         return expected, str(ty)
     if ty.ndim not in (-1, len(shape)):
@@ -355,7 +355,7 @@ def bound_types_hold(mod: IRModule, func: Function) -> Iterator[Fault]:
             if actual is not None and assignable(actual, item.ret_ty) is False:
                 yield TypeCheckError(
                     "the returned value does not have the declared return type",
-                    span=item.body.body.span or item.body.span or item.span,
+                    span=place_of_use(item.body.body, item.body) or item.span,
                     expected=str(item.ret_ty),
                     actual=str(actual),
                     rule="return_type",
