@@ -328,6 +328,23 @@ def nbytes_of(shape: Iterable[Expr], dtype: str) -> Expr:
     return product([*shape, int64(dtypes.nbytes(dtype))])
 
 
+class Sizes:
+    """`nbytes_of`, remembered: equal shapes of one function give the very same expression, which later steps use."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Expr] = {}
+        self._keep: list[tuple[Expr, ...]] = []
+
+    def nbytes(self, shape: tuple[Expr, ...], dtype: str) -> Expr:
+        """The bytes of a compact tensor."""
+        key = (dtype, *((d.value, None) if isinstance(d, IntImm) else id(d) for d in shape))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = nbytes_of(shape, dtype)
+            self._keep.append(shape)
+        return found
+
+
 def shape_text(shape: tuple[Expr, ...], dtype: str) -> str:
     """A tensor type for messages."""
     return f"Tensor({show_shape(shape)}, {dtype})"

@@ -47,13 +47,15 @@ def plan_memory(function: HostFunction) -> HostFunction:
     a size that is not comparable gets a slot of its own.
     """
     last = _last_uses(function.body)
+    order = _Order()
     slots: list[Slot] = []
     chosen: dict[int, Slot] = {}
     for position, statement in enumerate(H.walk(function.body)):
         if isinstance(statement, H.Alloc):
             # a memory that is never used still needs its own place while its statement runs
             end = last.get(id(statement.memory), position)
-            chosen[id(statement.memory)] = _choose(slots, _size(statement.nbytes), position, end, statement.memory.name)
+            nbytes = order.size(statement.nbytes)
+            chosen[id(statement.memory)] = _choose(slots, order, nbytes, position, end, statement.memory.name)
     if not slots:
         return replace(function, body=_with_releases(function.body, last))
     arena = HostVar("arena", "memory")
@@ -68,22 +70,42 @@ def plan_memory(function: HostFunction) -> HostFunction:
     return replace(function, body=(*head, *_with_releases(body, last)))
 
 
-def _size(nbytes: Expr) -> Expr:
-    """A size as the arena uses it: never negative (a dimension ``n - 1`` is checked where the tensor is made)."""
-    return E.Max(nbytes, int64(0)) if SHAPES.bounds(nbytes)[0] < 0 else nbytes
+class _Order:
+    """Compares sizes, remembering what it found (most intermediates of a function have one of a few sizes)."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[int, tuple[Expr, Expr]] = {}
+        self._waste: dict[tuple[int, int], float | None] = {}
+
+    def size(self, nbytes: Expr) -> Expr:
+        """A size as the arena uses it: never negative (a dimension ``n - 1`` is checked where the tensor is made)."""
+        if id(nbytes) not in self._sizes:
+            used = E.Max(nbytes, int64(0)) if SHAPES.bounds(nbytes)[0] < 0 else nbytes
+            self._sizes[id(nbytes)] = (nbytes, used)
+        return self._sizes[id(nbytes)][1]
+
+    def waste(self, small: Expr, large: Expr) -> float | None:
+        """How many bytes are left at most when ``small`` lives in ``large``; None when it is not proved to fit."""
+        if small is large:
+            return 0
+        key = (id(small), id(large))
+        if key not in self._waste:
+            fits = SHAPES.less_equal(small, large) is True
+            self._waste[key] = SHAPES.bounds(E.Sub(large, small))[1] if fits else None
+        return self._waste[key]
 
 
-def _choose(slots: list[Slot], nbytes: Expr, start: int, end: int, name: str) -> Slot:
+def _choose(slots: list[Slot], order: _Order, nbytes: Expr, start: int, end: int, name: str) -> Slot:
     """A free slot that is large enough (the one that wastes least), or one that can grow, or a new one."""
     fitting: list[tuple[float, int, Slot]] = []
     growing: Slot | None = None
     for index, slot in enumerate(slots):
         if slot.free_after >= start:
             continue
-        if SHAPES.less_equal(nbytes, slot.nbytes) is True:
-            waste = SHAPES.bounds(E.Sub(slot.nbytes, nbytes))[1]
+        waste = order.waste(nbytes, slot.nbytes)
+        if waste is not None:
             fitting.append((waste, index, slot))
-        elif SHAPES.less_equal(slot.nbytes, nbytes) is True:
+        elif order.waste(slot.nbytes, nbytes) is not None:
             growing = slot
     if fitting:
         slot = min(fitting, key=lambda item: (item[0], item[1]))[2]

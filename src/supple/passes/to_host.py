@@ -47,12 +47,12 @@ from supple.passes.host_values import (
     NumberValue,
     ObjectValue,
     ShapeValue,
+    Sizes,
     TensorValue,
     TupleValue,
     Value,
     Where,
     bare_symbol,
-    nbytes_of,
     shape_text,
 )
 from supple.runtime.abi import ErrorSite, Kind
@@ -123,6 +123,7 @@ class _Lowering:
         self.check = Checker(name, [])
         self.escaping: set[int] = set()
         self.kernel_calls = KernelCalls(name, self.check)
+        self.sizes = Sizes()
 
     @property
     def out(self) -> list[HostStmt]:
@@ -390,7 +391,7 @@ class _Lowering:
             self.emit(H.ViewOf(view, value.object, value.shape, value.dtype))
             return view
         copy = self._new_tensor("copy", value.shape, value.dtype, None)
-        self.emit(H.Copy(copy.memory, value.memory, nbytes_of(value.shape, value.dtype)))
+        self.emit(H.Copy(copy.memory, value.memory, self.sizes.nbytes(value.shape, value.dtype)))
         assert copy.object is not None
         return copy.object
 
@@ -518,7 +519,7 @@ class _Lowering:
     ) -> TensorValue:
         """Memory for a tensor: in the arena if the value stays inside and its size is known at the start."""
         self._require_sizes(shape, span)
-        nbytes = nbytes_of(shape, dtype)
+        nbytes = self.sizes.nbytes(shape, dtype)
         local = var is not None and id(var) not in self.escaping
         memory = self.check.fresh(hint, "memory")
         if local and self.kernel_calls.known_at_entry(nbytes):
