@@ -54,6 +54,8 @@ def variables(arrays: list[Any], symbols: dict[int, Var] | None) -> list[Any]:
             return [make(v) for v in value]
         if isinstance(value, ShapeOf):
             return list(value.values)
+        if isinstance(value, (int, float)):
+            return as_expr(value)
         shape = ShapeExpr(tuple(dim(e) for e in value.shape))
         return Var("x", TensorType(shape, dtypes.from_numpy(value.dtype)))
 
@@ -67,7 +69,9 @@ def reference(op: Op, sample: Sample, arrays: list[Any], attrs: dict[str, Any]) 
 
 
 def flat(arrays: list[Any]) -> list[Any]:
-    return [b for a in arrays if not isinstance(a, ShapeOf) for b in (flat(a) if isinstance(a, list) else [a])]
+    return [
+        b for a in arrays if not isinstance(a, (ShapeOf, int, float)) for b in (flat(a) if isinstance(a, list) else [a])
+    ]
 
 
 def lower_and_run(op: Op, args: list[Any], attrs: dict[str, Any], arrays: list[Any], vectorized: bool) -> list[Any]:

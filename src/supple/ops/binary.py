@@ -12,7 +12,7 @@ from supple.build import te
 from supple.ir import expr as E
 from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
-from supple.ir.op import Fusion, Op
+from supple.ir.op import OPS, Fusion, Op
 from supple.ir.types import TensorType
 from supple.ops.declare import Sample, fail, operator, sample
 from supple.ops.shapes import broadcast_dims, broadcast_index, broadcast_type, same_dtype
@@ -163,3 +163,110 @@ greater_equal = _comparison("greater_equal", "Elementwise ``x1 >= x2``.", E.GE, 
 def power(x1: TensorType, x2: TensorType) -> Type:
     """Elementwise ``x1 ** x2``."""
     return broadcast_type("power", x1, x2, same_dtype("power", x1, x2))
+
+
+def _logical(name: str, doc: str, formula: Callable[[Expr, Expr], Expr], ref: Callable[..., Any]) -> Op:
+    def rule(x1: TensorType, x2: TensorType) -> Type:
+        for x in (x1, x2):
+            if x.dtype not in (None, "bool"):
+                fail(f"{name}: needs bool tensors", "bool", x.dtype, hint='x.astype("bool")')
+        return broadcast_type(name, x1, x2, "bool")
+
+    rule.__doc__ = doc
+    bools = np.array([[True, False], [False, True]])
+    return operator(
+        name,
+        fusion=Fusion.BROADCAST,
+        lower=_lower(name, formula),
+        ref=ref,
+        samples=lambda: [sample(bools, np.array([True, False])), sample(bools, np.array(True))],
+    )(rule)
+
+
+logical_and = _logical("logical_and", "Both, elementwise.", E.And, np.logical_and)
+logical_or = _logical("logical_or", "Either, elementwise.", E.Or, np.logical_or)
+logical_xor = _logical("logical_xor", "One of the two, elementwise.", E.NE, np.logical_xor)
+
+
+def _bitwise(name: str, doc: str, ref: Callable[..., Any], python: str | None = None, bools: bool = True) -> Op:
+    def rule(x1: TensorType, x2: TensorType) -> Type:
+        dtype = same_dtype(name, x1, x2)
+        if dtype is not None and not (dtypes.is_int(dtype) or (bools and dtype == "bool")):
+            fail(f"{name}: needs integers" + (" or bools" if bools else ""), "an integer dtype", dtype)
+        return broadcast_type(name, x1, x2, dtype)
+
+    rule.__doc__ = doc
+    intrinsic_name = {"left_shift": "shift_left", "right_shift": "shift_right"}.get(name, name)
+    x, y = np.array([[-7, 0, 3], [5, -1, 127]], "int8"), np.array([2, 0, 9], "int8")
+    return operator(
+        name,
+        fusion=Fusion.BROADCAST,
+        lower=_lower(name, lambda a, b: intrinsic(intrinsic_name, a, b)),
+        ref=ref,
+        samples=lambda: [sample(x, y), sample(x.astype("uint64"), y.astype("uint64"))],
+        python=python,
+    )(rule)
+
+
+bitwise_and = _bitwise("bitwise_and", "Bits set in both.", np.bitwise_and, "and")
+bitwise_or = _bitwise("bitwise_or", "Bits set in either.", np.bitwise_or, "or")
+bitwise_xor = _bitwise("bitwise_xor", "Bits set in one of the two.", np.bitwise_xor, "xor")
+left_shift = _bitwise(
+    "left_shift",
+    "``x1 * 2**x2`` in the dtype; 0 for shifts by the width or more.",
+    OPS.get("tirx.shift_left").facts["intrinsic"].numpy,
+    "lshift",
+    bools=False,
+)
+right_shift = _bitwise(
+    "right_shift",
+    "``floor(x1 / 2**x2)``; 0 or -1 for shifts by the width or more.",
+    OPS.get("tirx.shift_right").facts["intrinsic"].numpy,
+    "rshift",
+    bools=False,
+)
+
+
+def _fmod(a: Expr, b: Expr) -> Expr:
+    return intrinsic("fmod", a, b) if dtypes.is_float(E.scalar_dtype(a)) else E.Mod(a, b)
+
+
+mod = _arithmetic(
+    "mod",
+    "Elementwise remainder of truncating division, with the sign of ``x1``; for integers ``x % 0`` is 0.",
+    _fmod,
+    _by_zero_is_zero(np.fmod),
+)
+
+
+def _log_add_exp(a: Expr, b: Expr) -> Expr:
+    """``max + log1p(exp(min - max))``: never overflows. Equal operands (infinities too) give ``a + log 2``."""
+    top = E.Max(a, b)
+    gap = E.Select(E.EQ(a, b), E.const(0, E.scalar_dtype(a)), E.Sub(E.Min(a, b), top))
+    return E.Add(top, intrinsic("log1p", intrinsic("exp", gap)))
+
+
+def _pair(name: str, doc: str, formula: Callable[[Expr, Expr], Expr], ref: Callable[..., Any]) -> Op:
+    def rule(x1: TensorType, x2: TensorType) -> Type:
+        dtype = same_dtype(name, x1, x2)
+        if dtype is not None and not dtypes.is_float(dtype):
+            fail(f"{name}: needs floating-point tensors", "a floating-point dtype", dtype)
+        return broadcast_type(name, x1, x2, dtype)
+
+    rule.__doc__ = doc
+    special = np.array([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan], "float32")
+    return operator(
+        name,
+        fusion=Fusion.BROADCAST,
+        lower=_lower(name, formula),
+        ref=ref,
+        samples=lambda: [sample((3, 4), (4,)), sample(special[:, None], special[None, :])],
+    )(rule)
+
+
+atan2 = _pair(
+    "atan2", "The angle of the point (x2, x1), elementwise.", lambda a, b: intrinsic("atan2", a, b), np.arctan2
+)
+log_add_exp = _pair(
+    "log_add_exp", "``log(exp(x1) + exp(x2))`` without overflow, elementwise.", _log_add_exp, np.logaddexp
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from supple.ir.intrinsics import absolute, intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
-from supple.ops.declare import DType, Sample, fail, operator, sample
+from supple.ops.declare import DType, Sample, Scalar, fail, operator, sample
 
 
 def _samples() -> list[Sample]:
@@ -32,14 +33,6 @@ def map_elements(name: str, formula: Callable[[Expr], Expr]) -> Callable[..., An
     return lower
 
 
-def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
-    def ref(x: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return function(x)
-
-    return ref
-
-
 def _floating(name: str, doc: str, ref: Callable[..., Any], formula: Callable[[Expr], Expr] | None = None) -> Op:
     """An operator on floating-point tensors whose lowering is the scalar intrinsic of the same name, or ``formula``."""
     short = name.rpartition(".")[2]
@@ -51,7 +44,7 @@ def _floating(name: str, doc: str, ref: Callable[..., Any], formula: Callable[[E
 
     rule.__doc__ = doc
     lower = map_elements(short, formula or (lambda x: intrinsic(short, x)))
-    return operator(name, fusion=Fusion.ELEMENTWISE, lower=lower, ref=_quiet(ref), samples=_samples)(rule)
+    return operator(name, fusion=Fusion.ELEMENTWISE, lower=lower, ref=ref, samples=_samples)(rule)
 
 
 def _numeric(
@@ -66,9 +59,13 @@ def _numeric(
 
     rule.__doc__ = doc
     lower = map_elements(name.rpartition(".")[2], formula)
-    return operator(name, fusion=Fusion.ELEMENTWISE, lower=lower, ref=_quiet(ref), samples=_samples, python=python)(
-        rule
-    )
+    return operator(name, fusion=Fusion.ELEMENTWISE, lower=lower, ref=ref, samples=_samples, python=python)(rule)
+
+
+def erf_ref(x: Any) -> Any:
+    """The error function, element by element (numpy has none)."""
+    values = np.asarray(x)
+    return np.array([math.erf(v) for v in values.ravel().tolist()], values.dtype).reshape(values.shape)
 
 
 def _sigmoid(x: Any) -> Any:
@@ -109,6 +106,109 @@ relu = _numeric(
     lambda x: np.maximum(x, np.zeros((), np.asarray(x).dtype)),
     lambda x: E.Max(x, _zero(x)),
 )
+
+
+for _name, _ref, _doc in (
+    ("sin", np.sin, "Sine of each element."),
+    ("cos", np.cos, "Cosine of each element."),
+    ("tan", np.tan, "Tangent of each element."),
+    ("sinh", np.sinh, "Hyperbolic sine of each element."),
+    ("cosh", np.cosh, "Hyperbolic cosine of each element."),
+    ("asin", np.arcsin, "Inverse sine of each element."),
+    ("acos", np.arccos, "Inverse cosine of each element."),
+    ("atan", np.arctan, "Inverse tangent of each element."),
+    ("asinh", np.arcsinh, "Inverse hyperbolic sine of each element."),
+    ("acosh", np.arccosh, "Inverse hyperbolic cosine of each element."),
+    ("atanh", np.arctanh, "Inverse hyperbolic tangent of each element."),
+    ("erf", erf_ref, "Error function of each element."),
+    ("trunc", np.trunc, "The integer part of each element."),
+):
+    _floating(_name, _doc, _ref)
+
+square = _numeric("square", "``x * x`` of each element.", np.square, lambda x: E.Mul(x, x))
+
+
+def _sign(x: Expr) -> Expr:
+    """-1, 0 or 1; NaN stays NaN (neither comparison holds, and x - x is NaN)."""
+    zero, one = _zero(x), const(1, scalar_dtype(x))
+    rest = E.Sub(x, x) if dtypes.is_float(scalar_dtype(x)) else zero
+    smaller = zero if dtypes.row(scalar_dtype(x)).kind == "uint" else const(-1, scalar_dtype(x))
+    below = E.Select(E.LT(x, zero), smaller, E.Select(E.EQ(x, zero), zero, rest))
+    return E.Select(E.GT(x, zero), one, below)
+
+
+sign = _numeric("sign", "-1, 0 or 1 by the sign of each element; NaN stays NaN.", np.sign, _sign)
+
+
+def _test(name: str, doc: str, ref: Callable[..., Any], formula: Callable[[Expr], Expr]) -> Op:
+    """A question about each element; integers are always finite."""
+
+    def rule(x: TensorType) -> Type:
+        return TensorType(x.shape, "bool", x.ndim, x.vdevice)
+
+    def answer(x: Expr) -> Expr:
+        return formula(x) if dtypes.is_float(scalar_dtype(x)) else const(name == "isfinite")
+
+    rule.__doc__ = doc
+    lower = map_elements(name, answer)
+    return operator(name, fusion=Fusion.ELEMENTWISE, lower=lower, ref=ref, samples=_samples)(rule)
+
+
+isnan = _test("isnan", "Whether each element is not a number.", np.isnan, lambda x: intrinsic("isnan", x))
+isinf = _test("isinf", "Whether each element is an infinity.", np.isinf, lambda x: intrinsic("isinf", x))
+isfinite = _test(
+    "isfinite",
+    "Whether each element is neither an infinity nor NaN.",
+    np.isfinite,
+    lambda x: intrinsic("isfinite", x),
+)
+
+
+@operator(
+    fusion=Fusion.ELEMENTWISE,
+    lower=map_elements("logical_not", E.Not),
+    ref=np.logical_not,
+    samples=lambda: [sample(np.array([True, False, True]))],
+    python="invert",
+)
+def logical_not(x: TensorType) -> Type:
+    """Negation of each element of a bool tensor."""
+    if x.dtype not in (None, "bool"):
+        fail("logical_not: needs a bool tensor", "bool", x.dtype)
+    return x
+
+
+@operator(
+    fusion=Fusion.ELEMENTWISE,
+    lower=map_elements("bitwise_not", lambda x: intrinsic("bitwise_not", x)),
+    ref=np.invert,
+    samples=lambda: [sample(np.array([0, 1, -5, 100], "int32")), sample(np.array([0, 255, 7], "uint8"))],
+)
+def bitwise_not(x: TensorType) -> Type:
+    """All bits of each element flipped (negation, for bools)."""
+    if x.dtype is not None and dtypes.is_float(x.dtype):
+        fail("bitwise_not: needs integers or bools", "an integer dtype or bool", x.dtype)
+    return x
+
+
+def _clip_lower(x: te.TensorValue, min: Expr, max: Expr) -> te.TensorValue:
+    low, high = cast(x.dtype, min), cast(x.dtype, max)
+    return te.compute(x.shape, lambda *i: E.Min(E.Max(x[i], low), high), "T_clip")
+
+
+@operator(
+    fusion=Fusion.ELEMENTWISE,
+    lower=_clip_lower,
+    ref=lambda x, min, max: np.minimum(np.maximum(x, np.asarray(min, x.dtype)), np.asarray(max, x.dtype)),
+    samples=lambda: [
+        sample((3, 5), 0.0, 1.0),
+        sample(np.array([np.nan, np.inf, -np.inf, 0.5], "float32"), -1.0, 1.0),
+        sample(np.arange(10, dtype="int32"), 2, 7),
+    ],
+)
+def clip(x: TensorType, min: Scalar, max: Scalar) -> Type:
+    """Each element limited to ``[min, max]``; NaN stays NaN."""
+    return x
 
 
 def _astype_lower(x: te.TensorValue, dtype: str) -> te.TensorValue:
