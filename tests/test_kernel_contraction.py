@@ -193,7 +193,8 @@ def test_batched(left: str, right: str, spec: str) -> None:
     source = BATCHED.format(left=shape(left), right=shape(right), at_left=at(left), at_right=at(right))
     kernel = Kernel(from_source(source))
     rng = np.random.default_rng(1)
-    for sizes in ({"l": 3, "i": 4, "j": 17, "k": 5}, {"l": 2, "i": 13, "j": 8, "k": 9}, {"l": 1, "i": 1, "j": 3, "k": 2}):
+    for extents in ((3, 4, 17, 5), (2, 13, 8, 9), (1, 1, 3, 2)):
+        sizes = dict(zip("lijk", extents, strict=True))
         x = rng.standard_normal([sizes[v.strip()] for v in left.split(",")]).astype("float32")
         w = rng.standard_normal([sizes[v.strip()] for v in right.split(",")]).astype("float32")
         z = np.empty([sizes[v] for v in "lij"], "float32")

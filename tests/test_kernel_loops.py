@@ -129,11 +129,13 @@ def test_float16_rounds_after_every_operation() -> None:
 def test_every_float16_converts_exactly_without_the_instruction() -> None:
     x = np.arange(65536, dtype="uint16").view("float16")
     machine = target("llvm -mcpu=x86-64")
-    wide = native(elementwise(lambda a: E.Cast("float32", a), ["float16"], "float32"), x, result="float32", target=machine)
+    widen = elementwise(lambda a: E.Cast("float32", a), ["float16"], "float32")
+    wide = native(widen, x, result="float32", target=machine)
     np.testing.assert_array_equal(wide, x.astype("float32"))
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2**32, 100_000, dtype="uint64").astype("uint32").view("float32")
-    narrow = native(elementwise(lambda a: E.Cast("float16", a), ["float32"], "float16"), y, result="float16", target=machine)
+    shorten = elementwise(lambda a: E.Cast("float16", a), ["float32"], "float16")
+    narrow = native(shorten, y, result="float16", target=machine)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(narrow, y.astype("float16"))
 
@@ -149,7 +151,8 @@ def test_nan_propagates_and_comparisons_are_false() -> None:
         (E.GE, np.greater_equal, "bool"), (E.EQ, np.equal, "bool"), (E.NE, np.not_equal, "bool"),
     ]  # fmt: skip
     for kind, plain, result in kinds:
-        np.testing.assert_array_equal(native(elementwise(kind, ["float32"] * 2, result), x, y, result=result), plain(x, y))
+        got = native(elementwise(kind, ["float32"] * 2, result), x, y, result=result)
+        np.testing.assert_array_equal(got, plain(x, y))
 
 
 @st.composite
@@ -159,7 +162,8 @@ def expressions(draw: Any, depth: int = 4) -> Any:
         pick = draw(st.sampled_from(["x", "y", "const"]))
         number = draw(st.integers(-10, 10))
         return {"x": lambda x, y: x, "y": lambda x, y: y, "const": lambda x, y: E.const(number, "int32")}[pick]
-    kind = draw(st.sampled_from([E.Add, E.Sub, E.Mul, E.FloorDiv, E.FloorMod, E.Div, E.Mod, E.Min, E.Max, "select", "if"]))
+    kinds = [E.Add, E.Sub, E.Mul, E.FloorDiv, E.FloorMod, E.Div, E.Mod, E.Min, E.Max, "select", "if"]
+    kind = draw(st.sampled_from(kinds))
     a, b = draw(expressions(depth=depth - 1)), draw(expressions(depth=depth - 1))
     if kind in ("select", "if"):
         c = draw(expressions(depth=depth - 1))
@@ -337,7 +341,8 @@ def test_assert_fails_with_its_message() -> None:
 
 @pytest.mark.parametrize("body", [
     "Y[v_i, v_j] = X[v_i, v_j] + B[v_j]", "Y[v_i, v_j] = X[v_i, v_j] * C[v_i]", "Y[v_i, v_j] = X[v_i, v_j] / B[v_j]",
-    "Y[v_i, v_j] = T.exp(X[v_i, v_j])", "Y[v_i, v_j] = T.Cast('float32', v_i * v_j)", "Y[v_i, v_j] = X[v_i, v_j] + Y[v_i, v_j]",
+    "Y[v_i, v_j] = T.exp(X[v_i, v_j])", "Y[v_i, v_j] = T.Cast('float32', v_i * v_j)",
+    "Y[v_i, v_j] = X[v_i, v_j] + Y[v_i, v_j]",
     "Y[v_i, v_j] = T.if_then_else(v_j > T.int64(2), X[v_i, v_j - T.int64(2)], T.float32(1.0))",
     "Y[v_i, v_j] = T.Select(X[v_i, v_j] > T.float32(0.0), X[v_i, v_j], B[v_j])",
     "Y[v_i, N - T.int64(1) - v_j] = X[v_i, v_j]", "Y[v_i, v_j] = X[v_i, v_j] * T.float32(2.0)",
@@ -396,7 +401,7 @@ def f(x: T.handle, s: T.handle):
     rng = np.random.default_rng(0)
     for m, k in [(0, 4), (3, 0), (1, 1), (9, 7), (3, 32), (40, 33), (2, 129)]:
         size = (k, m) if shape == "(K, M)" else (m, k)
-        x = rng.standard_normal(size).astype("float32") if dtype == "float32" else rng.integers(-9, 9, size).astype("int32")
+        x = (rng.standard_normal(size) if dtype == "float32" else rng.integers(-9, 9, size)).astype(dtype)
         expected = np.empty(m, dtype)
         run_prim_func(func, [x, expected])
         for kernel in kernels:
@@ -432,7 +437,8 @@ def test_unknown_variable_is_an_error() -> None:
 
 def test_undefined_symbols_are_refused_by_name() -> None:
     machine = target("llvm")
-    text = "declare i32 @nothing_of_the_kind()\ndefine i32 @k() {\n  %a = call i32 @nothing_of_the_kind()\n  ret i32 %a\n}\n"
+    body = "define i32 @k() {\n  %a = call i32 @nothing_of_the_kind()\n  ret i32 %a\n}\n"
+    text = f"declare i32 @nothing_of_the_kind()\n{body}"
     code = compile_text(text, machine)
     symbols = elf_symbols(code)
     if symbols is not None:

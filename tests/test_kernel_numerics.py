@@ -73,8 +73,8 @@ def special(dtype: str) -> np.ndarray[Any, Any]:
 
 def samples(dtype: str, low: float, high: float) -> np.ndarray[Any, Any]:
     rng = np.random.default_rng(3)
-    spread = np.concatenate([rng.uniform(low, high, 4000), rng.uniform(low, high, 1000) * 1e-3, rng.uniform(-1, 1, 999)])
-    return spread.astype(dtype)
+    parts = [rng.uniform(low, high, 4000), rng.uniform(low, high, 1000) * 1e-3, rng.uniform(-1, 1, 999)]
+    return np.concatenate(parts).astype(dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -141,7 +141,9 @@ def test_predicates(name: str) -> None:
     np.testing.assert_array_equal(got, getattr(np, name)(x))
 
 
-@pytest.mark.parametrize("spec", ["llvm", "llvm -mcpu=x86-64", "llvm -mcpu=x86-64-v4", "llvm -mtriple=aarch64-linux-gnu"])
+@pytest.mark.parametrize(
+    "spec", ["llvm", "llvm -mcpu=x86-64", "llvm -mcpu=x86-64-v4", "llvm -mtriple=aarch64-linux-gnu"]
+)
 def test_no_function_is_a_library_call(spec: str) -> None:
     machine = target(spec)
     for name in [*UNARY, "erf"]:

@@ -49,7 +49,8 @@ def matmul(static: tuple[int, int, int] | None = None) -> PrimFunc:
     if static is not None:
         text = text.replace("    M, N, K = T.int64(), T.int64(), T.int64()\n", "")
         for name, value in zip("MNK", static, strict=True):
-            text = text.replace(f"({name}, ", f"({value}, ").replace(f", {name}", f", {value}").replace(f"({name},", f"({value},")
+            for before, after in (("({}, ", "({}, "), (", {}", ", {}"), ("({},", "({},")):
+                text = text.replace(before.format(name), after.format(value))
     made = from_source(text)
     assert isinstance(made, PrimFunc)
     return made

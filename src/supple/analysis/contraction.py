@@ -78,7 +78,10 @@ def read_contraction(nest: Nest) -> Contraction | None:
         return None  # the contiguous axis is a batch axis, or broadcast
     if in_x:
         x, y, used[0], used[1] = y, x, used[1], used[0]
-    batch, rows, columns, reduce = [], [], [], []
+    batch: list[Axis] = []
+    rows: list[Axis] = []
+    columns: list[Axis] = []
+    reduce: list[Axis] = []
     for axis in nest.axes:
         left, right, result = (_holds(group, axis) for group in (used[0], used[1], result_axes))
         kind = {

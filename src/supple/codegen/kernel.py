@@ -26,7 +26,8 @@ from supple.sym.simplify import from_poly
 class KernelCode:
     """One compiled loop function.
 
-    ``llvm_text`` is a module that defines ``i32 @name(ptr ctx, buffers..., scalars..., i64 symbols..., ptr workspace)``.
+    ``llvm_text`` is a module that defines
+    ``i32 @name(ptr ctx, buffers..., scalars..., i64 symbols..., ptr workspace)``.
     ``params`` are the function's parameters in order; ``symbols`` the dimensions passed after them;
     ``workspace_bytes`` is an int64 expression over the symbols.
     """

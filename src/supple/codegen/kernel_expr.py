@@ -10,7 +10,7 @@ from supple.base.errors import NotSupportedError
 from supple.codegen import kernel_float as floats
 from supple.codegen import kernel_integer as integer
 from supple.codegen import kernel_memory as memory
-from supple.codegen import numerics
+from supple.codegen import numerics, numerics_more
 from supple.codegen.kernel_builder import Builder, Value, llvm_type, suffix
 from supple.codegen.kernel_state import Lanes, State, Task
 from supple.ir import expr as E
@@ -75,9 +75,9 @@ _ARITHMETIC: dict[type, tuple[Callable[..., Value], Callable[..., Value]]] = {
     E.Sub: (_instruction("sub"), floats.arithmetic("fsub")),
     E.Mul: (_instruction("mul"), floats.arithmetic("fmul")),
     E.Div: (_ints(integer.truncdiv), floats.arithmetic("fdiv")),
-    E.Mod: (_ints(integer.truncmod), floats.through(numerics.fmod)),
-    E.FloorDiv: (_ints(integer.floordiv), floats.through(numerics.floordiv)),
-    E.FloorMod: (_ints(integer.floormod), floats.through(numerics.floormod)),
+    E.Mod: (_ints(integer.truncmod), floats.through(numerics_more.fmod)),
+    E.FloorDiv: (_ints(integer.floordiv), floats.through(numerics_more.floordiv)),
+    E.FloorMod: (_ints(integer.floormod), floats.through(numerics_more.floormod)),
     E.Min: (_ints(integer.minimum), floats.extremum("llvm.minimum")),
     E.Max: (_ints(integer.maximum), floats.extremum("llvm.maximum")),
 }
@@ -137,12 +137,13 @@ def logical(state: State, node: E.And | E.Or) -> Task:
     b.branch_if(x, *((other, join) if name == "and" else (join, other)))
     b.label(other)
     y = yield node.b
+    y = b.splat(y, state.width)
     after = b.block
     b.branch(join)
     b.leave()
     b.label(join)
-    decided = "false" if name == "and" else "true"
-    return b.here(f"phi i1 [ {decided}, %{before} ], [ {y.ref}, %{after} ]", "bool")
+    decided = b.const(name == "or", y.dtype)
+    return b.here(f"phi {llvm_type(y.dtype)} [ {decided.ref}, %{before} ], [ {y.ref}, %{after} ]", y.dtype)
 
 
 def negation(state: State, node: E.Not) -> Task:
@@ -190,7 +191,7 @@ def choose(state: State, node: Call) -> Task:
             state.context.assume(condition, branch == 0)
         made = yield value
         state.context.reset(mark)
-        values.append(b.splat(made, dtypes.lanes(node.dtype)))
+        values.append(b.splat(made, max(state.width, dtypes.lanes(made.dtype))))
         ends.append(b.block)
         b.branch(labels[2])
     b.leave()

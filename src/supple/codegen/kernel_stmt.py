@@ -208,7 +208,9 @@ def loop(state: State, node: For) -> Task:
             state.bind(node.loop_var, Lanes(count, start))
             mark = state.context.mark()
             _enter(state, node)
+            state.width = count
             yield node.body
+            state.width = 1
             state.context.reset(mark)
             return
     yield _counted(state, node)

@@ -146,9 +146,11 @@ class ContractionRule:
         where = {**at, self.column.var: column}
         if self.row is not None:
             where[self.row.var] = row
-        return L.replace_loads(L.at(self.epilogue, where), self.c.result, value)
+        made = L.replace_loads(L.at(self.epilogue, where), self.c.result, value)
+        assert isinstance(made, Stmt)
+        return made
 
-    # --------------------------------------------------------------------------------------------------------- many rows
+    # -------------------------------------------------------------------------------------------------------- many rows
 
     def _packed(self, at: dict[Var, Expr]) -> Stmt:
         tile = self.many
@@ -290,7 +292,7 @@ class ContractionRule:
         return L.unrolled("r", tile.rows, lambda r: L.unrolled("cv", tile.vectors, lambda v: L.vectorized(
             "c", tile.lanes, lambda lane: body(r, E.Add(E.Mul(v, L.number(tile.lanes)), lane)))))  # fmt: skip
 
-    # ---------------------------------------------------------------------------------------------------------- few rows
+    # --------------------------------------------------------------------------------------------------------- few rows
 
     def _in_place(self, at: dict[Var, Expr]) -> Stmt:
         return L.around(self.outer_rows, at, self._few_rows)

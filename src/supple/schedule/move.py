@@ -144,7 +144,7 @@ def _check_not_written(func: PrimFunc, realize: SBlockRealize, buffer: Var, what
 def cache_write(func: PrimFunc, realize: SBlockRealize, index: int, scope: str) -> tuple[Stmt, str]:
     """See `Schedule.cache_write`."""
     if index != 0:
-        raise ScheduleError(f"cache_write: block {realize.block.name_hint} writes one buffer: there is no write {index}")
+        raise ScheduleError(f"cache_write: block {realize.block.name_hint} has one write, there is no write {index}")
     store = element_store(realize, "cache_write")
     result = store.buffer
     statement = _statement_of(func, realize)
@@ -309,7 +309,7 @@ def _ends(context: Context, p: Poly, inner: Sequence[tuple[int, Poly, Poly]]) ->
     return low, high
 
 
-def _region(func: PrimFunc, loop: For, accesses: list[tuple[tuple[Expr, ...], Node]], what: str) -> list[Range]:
+def _region(func: PrimFunc, loop: For, accesses: Sequence[tuple[tuple[Expr, ...], Node]], what: str) -> list[Range]:
     """The box that holds all accesses of an iteration of a loop, in terms of that loop and those outside it."""
     context = Context(tuple(p for p in func.params if isinstance(p.ty, PrimType)))
     boxes: list[list[tuple[Poly, Poly]]] = []
@@ -393,7 +393,9 @@ def reverse_compute_at(func: PrimFunc, realize: SBlockRealize, loop: For) -> Stm
     written = {id(n.buffer): n.buffer for n in pre_order(loop) if isinstance(n, BufferStore)}
     reads = [n for n in pre_order(store.value) if isinstance(n, BufferLoad) and id(n.buffer) in written]
     if not reads or any(v.iter_type is not IterType.DATA_PAR for v in realize.block.iter_vars):
-        raise ScheduleError(f"reverse_compute_at: block {realize.block.name_hint} is no data-parallel consumer of the loop")
+        raise ScheduleError(
+            f"reverse_compute_at: block {realize.block.name_hint} is no data-parallel consumer of the loop"
+        )
     first = reads[0]
     if len({id(r.buffer) for r in reads}) != 1 or any(
         a is not b for r in reads for a, b in zip(r.indices, first.indices, strict=True)
@@ -428,7 +430,9 @@ def _check_finished(producer: SBlockRealize, outer: For, buffer: Var) -> None:
         return
     for v, value in zip(producer.block.iter_vars, producer.iter_values, strict=True):
         if v.iter_type is IterType.REDUCE and any(n is outer.loop_var for n in pre_order(value)):
-            raise ScheduleError(f"reverse_compute_at: loop {outer.loop_var.name} reduces, so its results are not finished")
+            raise ScheduleError(
+                f"reverse_compute_at: loop {outer.loop_var.name} reduces, so its results are not finished"
+            )
 
 
 def _inside(realize: SBlockRealize, node: Node) -> bool:
@@ -437,7 +441,9 @@ def _inside(realize: SBlockRealize, node: Node) -> bool:
 
 def _check_own(func: PrimFunc, realize: SBlockRealize, buffer: Var, what: str) -> None:
     if not any(buffer is b for b in _root(func).block.alloc_buffers):
-        raise ScheduleError(f"{what}: {buffer.name} is not a buffer of the function's own, so all of it must be computed")
+        raise ScheduleError(
+            f"{what}: {buffer.name} is not a buffer of the function's own, so all of it must be computed"
+        )
     for node in pre_order(func.body):
         if isinstance(node, BufferStore) and node.buffer is buffer and not _inside(realize, node):
             raise ScheduleError(f"{what}: {buffer.name} is written by another block too")

@@ -62,8 +62,9 @@ class Schedule:
         names = [realize.block.name_hint for realize in blocks(self.func)]
         if names.count(name) != 1:
             count = names.count(name)
-            reason = f"has {count} blocks named {name!r}" if count else f"has no block {name!r}{did_you_mean(name, names)}"
-            raise ScheduleError(f"the function {reason}")
+            if count:
+                raise ScheduleError(f"the function has {count} blocks named {name!r}")
+            raise ScheduleError(f"the function has no block {name!r}{did_you_mean(name, names)}")
         return BlockRV(name)
 
     get_block = get_sblock
@@ -116,7 +117,7 @@ class Schedule:
         self._set(transform_loops.annotate(self.func.body, find_loop(self.func, loop.var), ForKind.UNROLLED))
 
     def vectorize(self, loop: LoopRV) -> None:
-        """``for i in range(8)`` -> ``for i in T.vectorized(8)``. The loop must be data parallel, its extent constant."""
+        """``for i in range(8)`` -> ``for i in T.vectorized(8)``. The loop must be data parallel and constant."""
         self._set(transform_loops.annotate(self.func.body, find_loop(self.func, loop.var), ForKind.VECTORIZED))
 
     def parallel(self, loop: LoopRV) -> None:
@@ -172,7 +173,10 @@ class Schedule:
         self._set(move.reverse_compute_at(self.func, self._block(block), find_loop(self.func, loop.var)))
 
     def compute_inline(self, block: BlockRV) -> None:
-        """A data-parallel producer is computed where it is read: ``B[i] = A[i]+1; C[i] = B[i]`` -> ``C[i] = A[i]+1``."""
+        """A data-parallel producer is computed where it is read.
+
+        ``B[i] = A[i] + 1; C[i] = B[i]`` -> ``C[i] = A[i] + 1``.
+        """
         self._set(move.compute_inline(self.func, self._block(block)))
 
     def loops_named(self, *names: str) -> list[LoopRV]:

@@ -156,7 +156,9 @@ def reorder(body: Stmt, loops: Sequence[For]) -> Stmt:
     for loop in reversed(order):
         bound.add(id(loop.loop_var))
         if any(id(n) in bound for n in pre_order(loop.extent)):
-            raise ScheduleError(f"reorder: the extent of {loop.loop_var.name} depends on a loop that would be inside it")
+            raise ScheduleError(
+                f"reorder: the extent of {loop.loop_var.name} depends on a loop that would be inside it"
+            )
         made = replace(loop, body=made)
     return put(body, outer, made)
 
@@ -171,7 +173,8 @@ def annotate(body: Stmt, loop: For, kind: ForKind) -> Stmt:
         for realize in (n for n in pre_order(loop.body) if isinstance(n, SBlockRealize)):
             kinds = iteration_kind(realize, loop.loop_var)
             if kinds != {IterType.DATA_PAR}:
-                reason = "reduces over it" if IterType.REDUCE in kinds else "does not bind it to a data-parallel variable"
+                reduces = IterType.REDUCE in kinds
+                reason = "reduces over it" if reduces else "does not bind it to a data-parallel variable"
                 raise ScheduleError(f"{kind.value}: block {realize.block.name_hint} {reason} ({name})")
     return put(body, loop, replace(loop, kind=kind))
 
@@ -215,9 +218,9 @@ def decompose_reduction(body: Stmt, realize: SBlockRealize, loop: For, outermost
                substitute(block.init, mapping)),
     )  # fmt: skip
     for candidate in reversed(kept):
-        var = fresh[candidate.loop_var]
-        assert isinstance(var, Var)
-        made = For(var, candidate.min, candidate.extent, ForKind.SERIAL, made)
+        outer = fresh[candidate.loop_var]
+        assert isinstance(outer, Var)
+        made = For(outer, candidate.min, candidate.extent, ForKind.SERIAL, made)
     update = put(loop, realize, replace(realize, block=replace(block, init=None, reads=(*block.writes, *block.reads))))
     return put(body, loop, seq([made, update])), name
 

@@ -1,0 +1,163 @@
+"""Arithmetic in which functions of floats are written, and rounding to integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from supple.base import dtypes
+from supple.base.target import Target
+from supple.codegen.kernel_builder import Builder, Value
+
+Function = Callable[..., Value]
+
+
+class Math:
+    """Arithmetic in one dtype: constants follow the dtype of the values, multiply-adds the target."""
+
+    def __init__(self, b: Builder, target: Target, dtype: str) -> None:
+        self.b = b
+        self.target = target
+        self.dtype = dtype
+        self.bits = dtypes.row(dtype).bits
+        self.int_dtype = dtypes.vector(f"int{self.bits}", dtypes.lanes(dtype))
+        self.mantissa = 23 if self.bits == 32 else 52
+        self.bias = 127 if self.bits == 32 else 1023
+
+    def c(self, value: float) -> Value:
+        """A constant."""
+        return self.b.const(value, self.dtype)
+
+    def i(self, value: int) -> Value:
+        """An integer constant as wide as the floats."""
+        return self.b.const(value, self.int_dtype)
+
+    def add(self, x: Value, y: Value) -> Value:
+        return self.b.op("fadd", x, y)
+
+    def sub(self, x: Value, y: Value) -> Value:
+        return self.b.op("fsub", x, y)
+
+    def mul(self, x: Value, y: Value) -> Value:
+        return self.b.op("fmul", x, y)
+
+    def div(self, x: Value, y: Value) -> Value:
+        return self.b.op("fdiv", x, y)
+
+    def mad(self, x: Value, y: Value, z: Value) -> Value:
+        """``x * y + z``, fused where the target can."""
+        if self.target.has_fma:
+            return self.b.intrinsic("llvm.fma", self.dtype, x, y, z)
+        return self.add(self.mul(x, y), z)
+
+    def poly(self, x: Value, coefficients: Sequence[float]) -> Value:
+        """A polynomial by Horner's rule, the highest power first."""
+        total = self.c(coefficients[0])
+        for coefficient in coefficients[1:]:
+            total = self.mad(total, x, self.c(coefficient))
+        return total
+
+    def lt(self, x: Value, y: Value) -> Value:
+        return self.b.compare("fcmp olt", x, y)
+
+    def gt(self, x: Value, y: Value) -> Value:
+        return self.b.compare("fcmp ogt", x, y)
+
+    def eq(self, x: Value, y: Value) -> Value:
+        return self.b.compare("fcmp oeq", x, y)
+
+    def select(self, condition: Value, x: Value, y: Value) -> Value:
+        return self.b.select(condition, x, y)
+
+    def abs(self, x: Value) -> Value:
+        return self.b.intrinsic("llvm.fabs", self.dtype, x)
+
+    def sqrt(self, x: Value) -> Value:
+        return self.b.intrinsic("llvm.sqrt", self.dtype, x)
+
+    def copysign(self, x: Value, sign: Value) -> Value:
+        # by bits: LLVM turns its own copysign followed by a conversion into a library call on some targets
+        top = -(1 << (self.bits - 1))
+        kept = self.b.op("and", self.to_bits(x), self.i(~top))
+        return self.from_bits(self.b.op("or", kept, self.b.op("and", self.to_bits(sign), self.i(top))))
+
+    def to_bits(self, x: Value) -> Value:
+        return self.b.convert("bitcast", x, f"int{self.bits}")
+
+    def from_bits(self, x: Value) -> Value:
+        return self.b.convert("bitcast", x, f"float{self.bits}")
+
+    def power_of_two(self, n: Value) -> Value:
+        """``2**n`` for an integer ``n`` within the exponents of normal numbers."""
+        return self.from_bits(self.b.op("shl", self.b.op("add", n, self.i(self.bias)), self.i(self.mantissa)))
+
+    def scale(self, x: Value, n: Value) -> Value:
+        """``x * 2**n`` in two steps, so that overflow and denormal results come out right for ``|n|`` up to 2 bias."""
+        half = self.b.op("ashr", n, self.i(1))
+        rest = self.b.op("sub", n, half)
+        return self.mul(self.mul(x, self.power_of_two(half)), self.power_of_two(rest))
+
+    def nearest(self, x: Value) -> tuple[Value, Value]:
+        """The nearest integer as a float and as an integer, for ``|x| < 2**22`` (2**51); NaN gives no trap."""
+        magic = self.c(1.5 * 2.0**self.mantissa)
+        shifted = self.add(x, magic)
+        number = self.b.op("sub", self.to_bits(shifted), self.to_bits_of_constant(1.5 * 2.0**self.mantissa))
+        return self.sub(shifted, magic), number
+
+    def to_bits_of_constant(self, value: float) -> Value:
+        return self.to_bits(self.c(value))
+
+    def clamp(self, x: Value, low: float, high: float) -> Value:
+        """``x`` within limits; NaN stays NaN."""
+        x = self.select(self.gt(x, self.c(high)), self.c(high), x)
+        return self.select(self.lt(x, self.c(low)), self.c(low), x)
+
+
+def function(body: Callable[..., Value]) -> Function:
+    """Make ``f(math, *values)`` a function of ``(builder, target, *values)``."""
+    return lambda b, target, *values: body(Math(b, target, values[0].dtype), *values)
+
+
+def in_double(body: Callable[..., Value]) -> Function:
+    """Compute float32 values in float64 and round once."""
+
+    def emit(b: Builder, target: Target, *values: Value) -> Value:
+        dtype = values[0].dtype
+        if dtypes.row(dtype).bits == 64:
+            return body(Math(b, target, dtype), *values)
+        wide = [b.convert("fpext", v, "float64") if dtypes.is_float(v.dtype) else v for v in values]
+        return b.convert("fptrunc", body(Math(b, target, wide[0].dtype), *wide), "float32")
+
+    return emit
+
+
+# ------------------------------------------------------------------------------------------------------------ rounding
+
+
+def rounding(name: str) -> Function:
+    """floor, ceil, trunc, round to even: one instruction, or through integers where values are small enough."""
+
+    def emit(m: Math, x: Value) -> Value:
+        b = m.b
+        if m.target.has_rounding:
+            return b.intrinsic(name, x.dtype, x)
+        limit = m.c(2.0**m.mantissa)  # from here on every value is an integer
+        magnitude = m.abs(x)
+        small = m.lt(magnitude, limit)
+        if name == "llvm.rint":
+            result = m.sub(m.add(magnitude, limit), limit)
+        else:
+            safe = m.select(small, x, m.c(0))
+            result = b.convert("sitofp", b.convert("fptosi", safe, f"int{m.bits}"), f"float{m.bits}")
+            if name == "llvm.floor":
+                result = m.sub(result, m.select(m.gt(result, x), m.c(1), m.c(0)))
+            if name == "llvm.ceil":
+                result = m.add(result, m.select(m.lt(result, x), m.c(1), m.c(0)))
+        return m.select(small, m.copysign(result, x), x)
+
+    return function(emit)
+
+
+floor = rounding("llvm.floor")
+ceil = rounding("llvm.ceil")
+trunc = rounding("llvm.trunc")
+rint = rounding("llvm.rint")

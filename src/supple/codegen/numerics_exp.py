@@ -1,0 +1,229 @@
+"""Exponentials, logarithms, hyperbolic functions, the error function. See `numerics` for their accuracy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from supple.codegen.kernel_builder import Value
+from supple.codegen.numerics_base import Math
+
+_LOG2E = 1.4426950408889634
+_LN2_32 = (0.693359375, -2.12194440e-4)
+_LN2_64 = (6.93145751953125e-1, 1.42860682030941723212e-6)
+_EXP_32 = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+_EXP_P = (1.26177193074810590878e-4, 3.02994407707441961300e-2, 9.99999999999999999910e-1)
+_EXP_Q = (
+    3.00198505138664455042e-6, 2.52448340349684104192e-3, 2.27265548208155028766e-1, 2.00000000000000000005,
+)  # fmt: skip
+
+
+def _exp_reduced(m: Math, r: Value) -> Value:
+    """``e**r`` for ``|r| <= ln(2) / 2``."""
+    if m.bits == 32:
+        return m.add(m.mad(m.mul(r, r), m.poly(r, _EXP_32), r), m.c(1))
+    z = m.mul(r, r)
+    odd = m.mul(r, m.poly(z, _EXP_P))
+    return m.mad(m.c(2), m.div(odd, m.sub(m.poly(z, _EXP_Q), odd)), m.c(1))
+
+
+def exp_of(m: Math, x: Value) -> Value:
+    low, high = (-104.0, 89.0) if m.bits == 32 else (-746.0, 710.0)
+    x = m.clamp(x, low, high)
+    whole, n = m.nearest(m.mul(x, m.c(_LOG2E)))
+    ln2 = _LN2_32 if m.bits == 32 else _LN2_64
+    r = m.mad(whole, m.c(-ln2[1]), m.mad(whole, m.c(-ln2[0]), x))
+    return m.scale(_exp_reduced(m, r), n)
+
+
+def exp2_of(m: Math, x: Value) -> Value:
+    low, high = (-151.0, 129.0) if m.bits == 32 else (-1076.0, 1025.0)
+    x = m.clamp(x, low, high)
+    whole, n = m.nearest(x)
+    return m.scale(_exp_reduced(m, m.mul(m.sub(x, whole), m.c(math.log(2)))), n)
+
+
+def exp10_of(m: Math, x: Value) -> Value:
+    x = m.clamp(x, -325.0, 309.0)
+    whole, n = m.nearest(m.mul(x, m.c(3.32192809488736234787)))
+    r = m.mad(whole, m.c(-4.60503898119521373960e-6), m.mad(whole, m.c(-3.0102539062500e-1), x))
+    return m.scale(_exp_reduced(m, m.mul(r, m.c(math.log(10)))), n)
+
+
+_LOG_32 = (
+    7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
+    2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
+)  # fmt: skip
+_LOG_P = (
+    1.01875663804580931796e-4, 4.97494994976747001425e-1, 4.70579119878881725854, 1.44989225341610930846e1,
+    1.79368678507819816313e1, 7.70838733755885391666,
+)  # fmt: skip
+_LOG_Q = (
+    1.0, 1.12873587189167450590e1, 4.52279145837532221105e1, 8.29875266912776603211e1, 7.11544750618563894466e1,
+    2.31251620126765340583e1,
+)  # fmt: skip
+
+
+def split_of(m: Math, x: Value) -> tuple[Value, Value]:
+    """``(f, e)`` with ``x == (1 + f) * 2**e`` and ``1 + f`` in ``[sqrt(1/2), sqrt(2))``, for positive finite ``x``."""
+    b = m.b
+    tiny = m.lt(x, m.c(2.0 ** (1 - m.bias)))
+    x = m.select(tiny, m.mul(x, m.c(2.0**m.mantissa)), x)
+    # moving the bits of sqrt(1/2) to zero makes the exponent field count from there
+    origin = m.to_bits_of_constant(0.70710678118654752440)
+    moved = b.op("sub", m.to_bits(x), origin)
+    exponent = b.op("ashr", moved, m.i(m.mantissa))
+    fraction = b.op("and", moved, m.i((1 << m.mantissa) - 1))
+    mantissa = m.from_bits(b.op("add", fraction, origin))
+    exponent = b.op("sub", exponent, b.select(tiny, m.i(m.mantissa), m.i(0)))
+    return m.sub(mantissa, m.c(1)), b.convert("sitofp", exponent, f"float{m.bits}")
+
+
+def _log_fraction(m: Math, f: Value) -> tuple[Value, Value]:
+    """``log(1 + f) == f + rest``: the pair ``(f, rest)``."""
+    z = m.mul(f, f)
+    if m.bits == 32:
+        tail = m.mul(m.mul(f, z), m.poly(f, _LOG_32))
+    else:
+        tail = m.mul(f, m.div(m.mul(z, m.poly(f, _LOG_P)), m.poly(f, _LOG_Q)))
+    return tail, z
+
+
+def _log_special(m: Math, x: Value, result: Value) -> Value:
+    """The values of logarithms at 0, below, at infinity and NaN."""
+    result = m.select(m.lt(x, m.c(math.inf)), result, x)  # infinity and NaN are their own logarithms
+    result = m.select(m.lt(x, m.c(0)), m.c(math.nan), result)
+    return m.select(m.eq(x, m.c(0)), m.c(-math.inf), result)
+
+
+def log_of(m: Math, x: Value) -> Value:
+    f, e = split_of(m, x)
+    tail, z = _log_fraction(m, f)
+    y = m.mad(e, m.c(-2.121944400546905827679e-4), tail)
+    y = m.mad(z, m.c(-0.5), y)
+    return _log_special(m, x, m.mad(e, m.c(0.693359375), m.add(f, y)))
+
+
+def log_base_of(per_e: float, log_base_of_2: float) -> Callable[[Math, Value], Value]:
+    def emit(m: Math, x: Value) -> Value:
+        f, e = split_of(m, x)
+        tail, z = _log_fraction(m, f)
+        natural = m.add(f, m.mad(z, m.c(-0.5), tail))
+        return _log_special(m, x, m.mad(e, m.c(log_base_of_2), m.mul(natural, m.c(per_e))))
+
+    return emit
+
+
+def log1p_of(m: Math, x: Value) -> Value:
+    u = m.add(m.c(1), x)
+    correction = m.div(m.sub(m.sub(u, m.c(1)), x), u)
+    result = m.sub(log_of(m, u), correction)
+    result = m.select(m.eq(u, m.c(1)), x, result)
+    infinite = m.b.op("or", m.eq(u, m.c(math.inf)), m.eq(u, m.c(0)))
+    return m.select(infinite, log_of(m, u), result)
+
+
+def expm1_of(m: Math, x: Value) -> Value:
+    u = exp_of(m, x)
+    below = m.sub(u, m.c(1))
+    result = m.div(m.mul(below, x), log_of(m, u))
+    result = m.select(m.eq(u, m.c(1)), x, result)
+    result = m.select(m.eq(below, m.c(-1)), m.c(-1), result)
+    return m.select(m.eq(u, m.c(math.inf)), u, result)
+
+
+# ------------------------------------------------------------------------------------------------- hyperbolic and error
+
+_TANH_32 = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)
+_TANH_P = (-9.64399179425052238628e-1, -9.92877231001918586564e1, -1.61468768441708447952e3)
+_TANH_Q = (1.0, 1.12811678491632931402e2, 2.23548839060100448583e3, 4.84406305325125486048e3)
+
+
+def tanh_of(m: Math, x: Value) -> Value:
+    magnitude = m.abs(x)
+    z = m.mul(x, x)
+    series = m.poly(z, _TANH_32) if m.bits == 32 else m.div(m.poly(z, _TANH_P), m.poly(z, _TANH_Q))
+    small = m.mad(m.mul(x, z), series, x)
+    large = m.sub(m.c(1), m.div(m.c(2), m.add(exp_of(m, m.add(magnitude, magnitude)), m.c(1))))
+    return m.select(m.lt(magnitude, m.c(0.625)), small, m.copysign(large, x))
+
+
+def sigmoid_of(m: Math, x: Value) -> Value:
+    e = exp_of(m, m.b.fneg(m.abs(x)))
+    top = m.select(m.lt(x, m.c(0)), e, m.c(1))
+    return m.div(top, m.add(m.c(1), e))
+
+
+def sinh_of(m: Math, x: Value) -> Value:
+    a = m.abs(x)
+    u = expm1_of(m, a)
+    small = m.mul(m.c(0.5), m.add(u, m.div(u, m.add(u, m.c(1)))))
+    t = exp_of(m, m.mul(a, m.c(0.5)))
+    large = m.mul(m.mul(m.c(0.5), t), t)
+    return m.copysign(m.select(m.lt(a, m.c(22)), small, large), x)
+
+
+def cosh_of(m: Math, x: Value) -> Value:
+    a = m.abs(x)
+    t = exp_of(m, m.mul(a, m.c(0.5)))
+    e = exp_of(m, a)
+    small = m.mad(m.c(0.5), e, m.div(m.c(0.5), e))
+    return m.select(m.lt(a, m.c(22)), small, m.mul(m.mul(m.c(0.5), t), t))
+
+
+def asinh_of(m: Math, x: Value) -> Value:
+    a = m.abs(x)
+    z = m.mul(a, a)
+    small = log1p_of(m, m.add(a, m.div(z, m.add(m.c(1), m.sqrt(m.add(m.c(1), z))))))
+    large = m.add(log_of(m, a), m.c(math.log(2)))
+    return m.copysign(m.select(m.lt(a, m.c(2.0**28)), small, large), x)
+
+
+def acosh_of(m: Math, x: Value) -> Value:
+    t = m.sub(x, m.c(1))
+    small = log1p_of(m, m.add(t, m.sqrt(m.add(m.add(t, t), m.mul(t, t)))))
+    large = m.add(log_of(m, x), m.c(math.log(2)))
+    result = m.select(m.lt(x, m.c(2.0**28)), small, large)
+    return m.select(m.lt(x, m.c(1)), m.c(math.nan), result)
+
+
+def atanh_of(m: Math, x: Value) -> Value:
+    a = m.abs(x)
+    return m.copysign(m.mul(m.c(0.5), log1p_of(m, m.div(m.add(a, a), m.sub(m.c(1), a)))), x)
+
+
+_ERF_LARGE = (-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1, -6.34846687e-1,
+              -1.28717512e-1)  # fmt: skip
+_ERF_SMALL = (-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1)
+_ERF_T = (
+    9.60497373987051638749, 9.00260197203842689217e1, 2.23200534594684319226e3, 7.00332514112805075473e3,
+    5.55923013010394962768e4,
+)  # fmt: skip
+_ERF_U = (
+    1.0, 3.35617141647503099647e1, 5.21357949780152679795e2, 4.59432382970980127987e3, 2.26290000613890934246e4,
+    4.92673942608635921086e4,
+)  # fmt: skip
+_ERFC_P = (
+    2.46196981473530512524e-10, 5.64189564831068821977e-1, 7.46321056442269912687, 4.86371970985681366614e1,
+    1.96520832956077098242e2, 5.26445194995477358631e2, 9.34528527171957607540e2, 1.02755188689515710272e3,
+    5.57535335369399327526e2,
+)  # fmt: skip
+_ERFC_Q = (
+    1.0, 1.32281951154744992508e1, 8.67072140885989742329e1, 3.54937778887819891062e2, 9.75708501743205489753e2,
+    1.82390916687909736289e3, 2.24633760818710981792e3, 1.65666309194161350182e3, 5.57535340817727675546e2,
+)  # fmt: skip
+
+
+def erf_of(m: Math, x: Value) -> Value:
+    a = m.abs(x)
+    z = m.mul(x, x)
+    if m.bits == 32:
+        exponent = m.mad(m.poly(a, _ERF_LARGE), a, m.b.fneg(a))
+        large = m.sub(m.c(1), exp_of(m, m.clamp(exponent, -100.0, 0.0)))
+        small = m.mad(m.poly(z, _ERF_SMALL), x, x)
+        return m.select(m.lt(a, m.c(0.927734375)), small, m.copysign(large, x))
+    small = m.mul(x, m.div(m.poly(z, _ERF_T), m.poly(z, _ERF_U)))
+    a = m.select(m.gt(a, m.c(7)), m.c(7), a)
+    tail = m.div(m.poly(a, _ERFC_P), m.poly(a, _ERFC_Q))
+    large = m.sub(m.c(1), m.mul(exp_of(m, m.b.fneg(m.mul(a, a))), tail))
+    return m.select(m.lt(m.abs(x), m.c(1)), small, m.copysign(large, x))
