@@ -57,6 +57,7 @@ class ExprPrinter:
         self.quoted = False  # inside a signature: a dimension with symbols is text
         self.constants: list[G.Constant] = []
         self.hoist: Callable[[str], str] | None = None
+        self.announce: Callable[[Var], None] | None = None  # declares a variable that an expression binds
         self.functions: dict[str, str] = {}  # name of a function of the module -> its name in the text
 
     # ------------------------------------------------------------------------------------------------- expressions
@@ -185,7 +186,11 @@ class ExprPrinter:
 
     def _let(self, e: E.Let) -> Any:
         value: Piece = yield e.value
-        name = self.names.get(e.var)
+        name = self.names.find(e.var)
+        if name is None:
+            name = self.names.define(e.var)
+            if self.announce is not None:
+                self.announce(e.var)
         body: Piece = yield e.body
         return f"T.Let({body[0]}, where={{{name}: {value[0]}}})", ATOM, max(value[2], body[2]) + 2
 

@@ -41,6 +41,7 @@ class LinePrinter(ExprPrinter):
         self.indent = 0
         self.base = 0  # indentation of the function's def
         self.hoist = self._hoist
+        self.announce = lambda var: self.declare([var])
 
     def line(self, text: str = "") -> None:
         self.lines.append("    " * self.indent + text if text else "")
@@ -196,26 +197,15 @@ class LoopPrinter(LinePrinter):
         yield from self._nested(s) if len(s.seq) != 1 else self._nested(s.seq[0])
 
     def _evaluate(self, s: L.Evaluate) -> Iterator[Any]:
-        self._declare_lets(s.value)
         self.line(f"T.evaluate({self.expr(s.value)})")
         yield from ()
 
-    def _declare_lets(self, *roots: Expr) -> None:
-        """Names for the variables that ``T.Let`` expressions bind."""
-        for root in roots:
-            for item in pre_order(root):
-                if isinstance(item, Let) and self.names.find(item.var) is None:
-                    self.names.define(item.var)
-                    self.declare([item.var])
-
     def _bind(self, s: L.Bind) -> Iterator[Any]:
-        self._declare_lets(s.value)
         value = self.expr(s.value)
         self.line(f"{self.names.define(s.var)}: T.let = {value}")
         yield from ()
 
     def _store(self, s: L.BufferStore) -> Iterator[Any]:
-        self._declare_lets(s.value, *s.indices)
         indices = ", ".join(self.expr(i) for i in s.indices) or "()"
         value = self.expr(s.value)
         self.line(f"{self.names.get(s.buffer)}[{indices}] = {value}")
@@ -288,7 +278,6 @@ class LoopPrinter(LinePrinter):
         return f"{'range' if plain else _KIND_NAMES[s.kind]}({', '.join(parts)})"
 
     def _while(self, s: L.While) -> Iterator[Any]:
-        self._declare_lets(s.condition)
         self.line(f"while {self.expr(s.condition)}:")
         yield from self._nested(s.body)
 
@@ -296,9 +285,7 @@ class LoopPrinter(LinePrinter):
         keyword = "if"
         current: Stmt | None = s
         while isinstance(current, L.IfThenElse):
-            if keyword == "if":
-                self._declare_lets(current.condition)
-            elif self._needs_lines(current.condition):
+            if keyword != "if" and self._needs_lines(current.condition):
                 break
             self.line(f"{keyword} {self.expr(current.condition)}:")
             yield from self._nested(current.then_case)
@@ -310,19 +297,19 @@ class LoopPrinter(LinePrinter):
 
     def _needs_lines(self, condition: Expr) -> bool:
         """Whether an elif's condition would need statements before it."""
+        if any(isinstance(n, Let) for n in pre_order(condition)):
+            return True
         before = len(self.lines)
         self.expr(condition)
         hoisted = len(self.lines) != before
         del self.lines[before:]
-        return hoisted or any(isinstance(n, Let) for n in pre_order(condition))
+        return hoisted
 
     def _assert(self, s: L.AssertStmt) -> Iterator[Any]:
-        self._declare_lets(s.condition)
         self.line(f"assert {self.expr(s.condition)}, {quote(s.message)}")
         yield from ()
 
     def _attr(self, s: L.AttrStmt) -> Iterator[Any]:
-        self._declare_lets(s.value)
         self.line(f"with T.attr({self.attr(s.node)}, {quote(s.attr_key)}, {self.expr(s.value)}):")
         yield from self._nested(s.body)
 
@@ -335,8 +322,6 @@ class LoopPrinter(LinePrinter):
         yield from ()
 
     def _return(self, s: L.Return) -> Iterator[Any]:
-        if s.value is not None:
-            self._declare_lets(s.value)
         self.line("return" if s.value is None else f"return {self.expr(s.value)}")
         yield from ()
 
@@ -347,13 +332,11 @@ class LoopPrinter(LinePrinter):
         name = block.name_hint
         if name == "root" and not block.iter_vars and self.indent > 1 + self.base:
             name = "root_1"
-        self._declare_lets(*s.iter_values)
         self.line(f"with T.sblock({quote(name)}):")
         self.indent += 1
         self.names.open_scope()
         self._axes(s)
         if not (isinstance(s.predicate, IntImm) and s.predicate.value):
-            self._declare_lets(s.predicate)
             self.line(f"T.where({self.expr(s.predicate)})")
         for buffer in block.alloc_buffers:
             self._alloc(buffer, "T.sblock_alloc_buffer")

@@ -39,13 +39,16 @@ class Names:
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
         self._scopes: list[set[str]] = [set()]
-        self._keep: list[Var] = []  # ids stay valid while the variables live
+        self._defined: list[list[Var]] = [[]]
 
     def open_scope(self) -> None:
         self._scopes.append(set())
+        self._defined.append([])
 
     def close_scope(self) -> None:
         self._scopes.pop()
+        for var in self._defined.pop():
+            self._names.pop(id(var), None)
 
     def taken(self, name: str) -> bool:
         return any(name in scope for scope in self._scopes)
@@ -64,7 +67,7 @@ class Names:
         """Name a variable in the innermost scope."""
         name = self.fresh(var.name)
         self._names[id(var)] = name
-        self._keep.append(var)
+        self._defined[-1].append(var)  # which also keeps it alive, so that its id stays its own
         return name
 
     def find(self, var: Var) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from supple.base.errors import DiagnosticError, InternalError, NotSupportedError, TypeCheckError
 from supple.base.registry import did_you_mean
 from supple.base.source import Span
-from supple.ir.expr import And, Not, Or, Var, as_expr, is_scalar, scalar_dtype
+from supple.ir.expr import And, Not, Or, Var, as_expr, is_scalar, match_dtypes, scalar_dtype
 from supple.ir.graph import GlobalVar
 from supple.ir.node import Expr
 from supple.ir.op import Op
@@ -303,6 +303,8 @@ class Evaluator:
             right = yield right_node
             if isinstance(op, _PLAIN_ONLY) and any(isinstance(v, Expr) for v in (left, right)):
                 raise self.error(node, "'is' and 'in' have no meaning on values of the program")
+            if isinstance(left, (int, float)) and is_scalar(right):  # Python would swap the sides of 3 < x
+                left = match_dtypes(left, right)[0]
             part = _COMPARE[type(op)](left, right)
             if result is None:
                 result = part
@@ -401,8 +403,9 @@ class Evaluator:
         for keyword in node.keywords:
             value = yield keyword.value
             kwargs.update(value if keyword.arg is None else {keyword.arg: value})
+        result = self.call(function, tuple(args), kwargs, node)
         self.regions -= takes_regions
-        return self.call(function, tuple(args), kwargs, node)
+        return result
 
     def call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], node: ast.Call) -> Any:
         """Apply a function, form or operator; subclasses give forms their meaning."""

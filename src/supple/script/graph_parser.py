@@ -242,7 +242,7 @@ class GraphParser(SymbolEvaluator):
         value, ty = bind_form(call, _match_cast_arguments)
         given = as_type(self, ty)
         output = self.outputs.get(target.id) is statement if self.in_dataflow else None
-        var = self.builder.match_cast(self.value(value, node), given, target.id, output, self.span(target))
+        var = self.builder.match_cast(self.value(value, node), given, target.id, output, self.span(node))
         self.define(target.id, var)
 
     def _annotated(self, statement: ast.AnnAssign) -> None:
@@ -453,11 +453,6 @@ class GraphParser(SymbolEvaluator):
             build: Callable[..., Type] = call.form.build
             return self.bind(call, build, node)
         return call
-
-    def symbol(self, name: str, place: Span | None = None) -> Var:
-        if self.regions and name not in self.symbols:  # a match_cast's type introduces symbols
-            self.symbols[name] = Var(name, prim_type("int64"), span=place)
-        return super().symbol(name, place)
 
     def attribute(self, value: Any, node: ast.Attribute) -> Any:
         if isinstance(value, ModuleRef):

@@ -104,6 +104,7 @@ class LoopParser(LoopForms):
             if arg.arg not in made:
                 self.at = arg.annotation
                 made[arg.arg] = self._buffer_parameter(arg, value)
+        self.may_define = False
         self.params = [made[arg.arg] for arg, _ in values]
         for name, param in made.items():
             self.define(name, param)
@@ -157,7 +158,6 @@ class LoopParser(LoopForms):
         self.scopes.append({})
         body = self.body(node.body, docstring=True)
         self.scopes.pop()
-        self.may_define = False
         if self._is_root_block(body):
             return body
         if not self.has_blocks and not root.touched:
@@ -509,6 +509,13 @@ class LoopParser(LoopForms):
 
     def store(self, target: ast.Subscript, value: Any, node: ast.expr) -> None:
         """``buffer[indices] = value``; the value is converted to the buffer's dtype."""
+        try:
+            self._store(target, value, node)
+        except Exception as error:
+            made = self.convert(error, target)
+            raise made from made.__cause__
+
+    def _store(self, target: ast.Subscript, value: Any, node: ast.expr) -> None:
         buffer = self.evaluate(target.value)
         if not isinstance(buffer, Var) or not is_buffer(buffer):
             raise self.error(target.value, f"{describe(buffer)} is not a buffer: its elements cannot be assigned")

@@ -51,7 +51,7 @@ class SymbolEvaluator(Evaluator):
         """The function's symbol of that name, made at its first use in the signature."""
         found = self.symbols.get(name)
         if found is None:
-            if not self.may_define:
+            if not (self.may_define or self.regions):  # T.match_buffer and R.match_cast introduce symbols
                 raise DiagnosticError(
                     f"undefined symbol {name!r}",
                     place,
