@@ -7,13 +7,13 @@ What ``C[i, j] += A[i, k] * B[k, j]`` becomes (6 x 16 tiles; the numbers follow 
             Bp[jo, k, 0:16] = B[k, jo*16 : jo*16+16]
         for ib in blocks of rows whose A stays in cache:
             for jo in range(N / 16):
-                for io in the block's tiles of 6 rows:
+                for io in the block's tiles of 6 rows:         # the last one ends at the last row
                     acc[6, 16] = init
                     for k in range(K):
                         acc[r, 0:16] = fma(A[6*io+r, k], Bp[jo, k, 0:16], acc[r, 0:16])   # r unrolled
                     C[6*io+r, jo*16 : jo*16+16] = epilogue(acc[r, 0:16])
     else:
-        the same with tiles of 3 rows (or 1 row) and B read in place
+        row by row, 64 columns at a time, B read in place
 
 Every element is one chain of fused multiply-adds over k in order, in every variant: its bits depend neither on the
 number of rows nor on the variant. The rest of the rows is one more tile that ends at the last row (rows it shares with
@@ -37,7 +37,7 @@ from supple.ir.node import Expr, Stmt
 from supple.schedule import loops as L
 
 PACK_ROWS = 6
-"""From this many rows on, packing the right operand costs less than it saves."""
+"""From this many rows on (at least a tile's), packing the right operand costs less than it saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,14 @@ class Tile:
         return self.vectors * self.lanes
 
 
-def tiles(target: Target, dtype: str) -> tuple[Tile, Tile, Tile, Tile]:
-    """The tiles for (many rows, some rows, one row, few columns) of a target.
+def tiles(target: Target, dtype: str) -> tuple[Tile, Tile]:
+    """The tiles for many rows and for one row of a target.
 
     Accumulators, one row of B and one element of A share the registers: 6 x 2 + 2 + 1 of 16, 6 x 4 + 4 + 1 of 32.
     """
     lanes = target.lanes(dtypes.row(dtype).bits)
     many = Tile(6, 4, lanes) if target.vector_registers >= 32 else Tile(6, 2, lanes)
-    some = Tile(3, 2 * many.vectors, lanes) if target.vector_registers >= 32 else Tile(3, 3, lanes)
-    return many, some, Tile(1, 8, lanes), Tile(1, 1, lanes)
+    return many, Tile(1, 8, lanes)
 
 
 class ContractionRule:
@@ -71,7 +70,7 @@ class ContractionRule:
         self.c = c
         self.target = target
         self.epilogue = epilogue
-        self.many, self.some, self.one, self.narrow = tiles(target, c.dtype)
+        self.many, self.one = tiles(target, c.dtype)
         self.row, self.column, self.k = c.rows[-1] if c.rows else None, c.columns[-1], c.reduce[0]
         self.M: Expr = L.plain(self.row.extent) if self.row is not None else L.number(1)
         self.N: Expr = L.plain(self.column.extent)
@@ -90,19 +89,14 @@ class ContractionRule:
         outer = (*self.c.batch, *self.outer_columns)
 
         def body(at: dict[Var, Expr]) -> Stmt:
-            return L.when(
-                L.at_least(all_rows, PACK_ROWS) if self._must_pack() is None else bool(self._must_pack()),
-                self._packed(at),
-                self._in_place(at),
-            )
+            if self.c.right_is_transposed:  # reading it in place would gather
+                return self._packed(at)
+            many = L.at_least(all_rows, max(PACK_ROWS, self.many.rows))
+            return self._in_place(at) if many is False else L.when(many, self._packed(at), self._in_place(at))
 
         nest = L.around(outer, {}, body)
         allocations: list[Stmt] = [AllocBuffer(b) for b in (self.packed, self.rest) if b is not None]
         return L.block(*allocations, L.proved(nest))
-
-    def _must_pack(self) -> bool | None:
-        """Reading a transposed operand in place would gather: always pack it."""
-        return True if self.c.right_is_transposed else None
 
     # ------------------------------------------------------------------------------------------------ reading, storing
 
@@ -197,7 +191,7 @@ class ContractionRule:
         self, at: dict[Var, Expr], tile: Tile, panels: Expr, source: Callable[[Expr, Expr, Expr], Expr]
     ) -> Stmt:
         """Blocks of row tiles whose part of A stays in the second-level cache, each with all panels of B."""
-        full = L.div(self.M, tile.rows)
+        full = L.ceildiv(self.M, tile.rows) if self.idempotent else L.div(self.M, tile.rows)
         in_cache = max(1, self.target.l2_bytes // 2 // (tile.rows * dtypes.nbytes(self.c.dtype)))
         known = L.constant(self.K)
         per_block: Expr
@@ -213,20 +207,28 @@ class ContractionRule:
 
             def panel_of(jo: Expr) -> Stmt:
                 return L.loop("io", count, lambda io: self._micro(
-                    at, tile, E.Mul(E.Add(first, io), L.number(tile.rows)), jo, source))  # fmt: skip
+                    at, tile, self._first_row(E.Add(first, io), tile), jo, source))  # fmt: skip
 
             return L.loop("jo", panels, panel_of)
 
-        rest = L.sub(self.M, L.mul(full, tile.rows))
-        last: Stmt
+        whole = L.loop("ib", blocks, block_of)
         if self.idempotent:
-            last_row = L.sub(self.M, L.number(tile.rows))
-            whole_tile = L.loop("jo", panels, lambda jo: self._micro(at, tile, last_row, jo, source))
-            some_rows = self._rows_one_by_one(at, tile, L.number(0), self.M, panels, source)
-            last = L.when(L.at_least(full, 1), whole_tile, some_rows)
-        else:
-            last = self._rows_one_by_one(at, tile, L.mul(full, tile.rows), rest, panels, source)
-        return L.block(L.loop("ib", blocks, block_of), L.when(L.at_least(rest, 1), last))
+            enough = L.at_least(self.M, tile.rows)
+            if self.c.rows and not self.outer_rows and not self.c.right_is_transposed:
+                enough = True  # the rows were counted before packing
+            if enough is True:
+                return whole
+            return L.when(enough, whole, self._rows_one_by_one(at, tile, L.number(0), self.M, panels, source))
+        done = L.mul(full, tile.rows)
+        rest = self._rows_one_by_one(at, tile, done, L.sub(self.M, done), panels, source)
+        return L.block(whole, rest)
+
+    def _first_row(self, number: Expr, tile: Tile) -> Expr:
+        """Where a tile begins; the last one ends at the last row."""
+        first = E.Mul(number, L.number(tile.rows))
+        if not self.idempotent or L.constant(L.sub(self.M, L.mul(L.div(self.M, tile.rows), tile.rows))) == 0:
+            return first
+        return E.Min(first, L.sub(self.M, L.number(tile.rows)))
 
     def _rows_one_by_one(
         self, at: dict[Var, Expr], tile: Tile, first: Expr, count: Expr, panels: Expr,
@@ -298,14 +300,7 @@ class ContractionRule:
         return L.around(self.outer_rows, at, self._few_rows)
 
     def _few_rows(self, at: dict[Var, Expr]) -> Stmt:
-        one = L.loop("i", self.M, lambda i: self._across(at, self.one, i))
-        if self.idempotent and L.at_least(L.number(2), self.M) is not True:
-            tile = self.some
-            count = L.ceildiv(self.M, tile.rows)
-            several = L.loop("io", count, lambda io: self._across(
-                at, tile, E.Min(E.Mul(io, L.number(tile.rows)), E.Sub(self.M, L.number(tile.rows)))))  # fmt: skip
-            return L.when(L.at_least(self.M, tile.rows), several, one)
-        return one
+        return L.loop("i", self.M, lambda i: self._across(at, self.one, i))
 
     def _across(self, at: dict[Var, Expr], tile: Tile, row: Expr) -> Stmt:
         """All columns of some rows, B read in place: wide tiles, then vectors, then single columns."""
