@@ -33,8 +33,8 @@ class Param:
     """One parameter of an operator's signature.
 
     ``kind`` says what it takes: ``"tensor"``, ``"expr"`` (any graph value), ``"tuple"`` of tensors, ``"shape"``,
-    ``"scalar"`` and ``"varargs"`` (any number of graph values) are *arguments* (expressions, ``Call.args``); ``"attr"``
-    is a compile-time attribute (``Call.attrs``).
+    ``"scalar"``, ``"scalars"`` (a tuple of them) and ``"varargs"`` (any number of graph values) are *arguments*
+    (expressions, ``Call.args``); ``"attr"`` is a compile-time attribute (``Call.attrs``).
     ``convert`` turns what the user wrote into the attribute's canonical value, raising TypeError or ValueError.
     """
 
@@ -95,6 +95,9 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     Numbers and arrays become constants (a number takes the dtype of the first tensor argument whose dtype is known),
     lists become tuples or shapes, attributes are converted. Raises ``TypeError`` naming operator and parameter.
     """
+    prepare = op.facts.get("prepare")
+    if prepare is not None:  # Python conveniences of the signature: arange(n) means arange(0, n)
+        args, kwargs = prepare(*args, **kwargs)
     given = _assign(op, args, kwargs)
     dtype = next((d for v in given.values() if (d := _tensor_dtype(v)) is not None), None)
     exprs: list[Expr] = []
@@ -186,6 +189,13 @@ def _as_shape(value: Any, _dtype: str | None) -> Expr:
     return ShapeExpr(tuple(cast("int64", as_expr(v)) for v in values))
 
 
+def _as_scalars(value: Any, _dtype: str | None) -> Expr:
+    if isinstance(value, Expr) and not is_scalar(value):
+        return value
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return Tuple(tuple(as_expr(v) for v in values))
+
+
 def _as_value(value: Any, _dtype: str | None) -> Expr:
     if isinstance(value, (list, tuple)):
         return Tuple(tuple(_as_value(v, None) for v in value))
@@ -199,6 +209,7 @@ _ARGUMENT: dict[str, Callable[[Any, str | None], Expr]] = {
     "tuple": _as_tuple,
     "shape": _as_shape,
     "scalar": lambda value, _: as_expr(value),
+    "scalars": _as_scalars,
     "expr": _as_value,
 }
 

@@ -8,8 +8,8 @@
         return x
 
 The rule's parameters are the operator's signature. Their annotations say what each takes: ``TensorType`` and
-``Tensors`` (the rule sees types), ``Expr``, ``Shape``, ``Scalar`` (it sees expressions), or an attribute: ``int``,
-``bool``, ``float``, ``str``, ``DType``, ``Axes``, ``Axis``.
+``Tensors`` (the rule sees types), ``Expr``, ``Shape``, ``Scalar``, ``Scalars`` (it sees expressions), or an attribute:
+``int``, ``bool``, ``float``, ``str``, ``DType``, ``Axes``, ``Axis``.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from supple.ir.types import AnyType, TensorType, TupleType
 Tensors: TypeAlias = list[TensorType]
 Shape: TypeAlias = Expr
 Scalar: TypeAlias = Expr
+Scalars: TypeAlias = Expr
 DType: TypeAlias = str | None
 Axes: TypeAlias = tuple[int, ...] | None
 Axis: TypeAlias = int | None
@@ -76,7 +77,8 @@ def _optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
 
-_ARGUMENTS = {"TensorType": "tensor", "Tensors": "tuple", "Shape": "shape", "Scalar": "scalar", "Expr": "expr"}
+_ARGUMENTS = {"TensorType": "tensor", "Tensors": "tuple", "Shape": "shape", "Scalar": "scalar"}
+_ARGUMENTS |= {"Scalars": "scalars", "Expr": "expr"}
 _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "int": _int,
     "bool": _bool,
