@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 
 import numpy as np
 import pytest
@@ -26,6 +27,10 @@ def test_a_bare_function_is_reachable_as_main():
     x = np.ones(3, "f4")
     np.testing.assert_array_equal(vm["doubled"](x), x + x)
     np.testing.assert_array_equal(vm["main"](x), x + x)
+    for name in ("doubled", "main"):
+        for bad in (x.astype("f8"), np.ones((3, 1), "f4")):
+            with pytest.raises(supple.error.ArgumentError, match="doubled: parameter x"):
+                vm[name](bad)
     whole = machine(doubled())
     assert "main" not in whole
     assert whole.module.functions == ["doubled"]
@@ -101,6 +106,26 @@ def test_garbage_collection_is_as_before():
     assert gc.get_threshold() == before
     with pytest.raises(TypeError):
         supple.compile(5)
+    assert gc.get_threshold() == before
+
+
+def test_threads_may_compile_at_once():
+    before = gc.get_threshold()
+    failures = []
+
+    def work(layers):
+        try:
+            args = mlp_arguments(3, layers)
+            np.testing.assert_allclose(machine(mlp(layers))["main"](*args), mlp_reference(*args), rtol=1e-3, atol=1e-3)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(layers,)) for layers in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
     assert gc.get_threshold() == before
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -117,7 +118,7 @@ def compile(
     if not machine.is_host:
         raise NotSupportedError(f"target {machine} is not this machine: code for it cannot be loaded here")
     context = Context(dump_dir=Path(dump) if dump is not None else config.dump_dir)
-    with _fewer_collections():
+    with _collections.fewer():
         module, alias = _as_module(mod)
         lowered = run_passes(module, machine, context)
         return Executable(_generate(lowered, machine, context, results, alias))
@@ -180,7 +181,7 @@ def _functions(mod: IRModule, host: HostModule, public: list[str], alias: str | 
         result = "" if isinstance(func, PrimFunc) else show_type(func.ret_ty)
         infos.append(FunctionInfo(name, entry_symbol(name), params, result))
         if name == alias:
-            infos.append(FunctionInfo("main", entry_symbol(name), params, result))
+            infos.append(FunctionInfo("main", entry_symbol(name), params, result, label=name))
     return tuple(infos)
 
 
@@ -233,12 +234,29 @@ def _text(mod: IRModule) -> str:
     return mod.script()
 
 
-@contextlib.contextmanager
-def _fewer_collections() -> Iterator[None]:
-    """Collect garbage less often: a compilation makes many nodes and little garbage."""
-    before = gc.get_threshold()
-    gc.set_threshold(200_000, 50, 50)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
+class _Collections:
+    """Garbage is collected less often while anything is compiled: a compilation makes many nodes and little garbage."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
+        self._before = (0, 0, 0)
+
+    @contextlib.contextmanager
+    def fewer(self) -> Iterator[None]:
+        """For the time of one compilation; the settings come back with the end of the last that runs."""
+        with self._lock:
+            if self._running == 0:
+                self._before = gc.get_threshold()
+                gc.set_threshold(200_000, 50, 50)
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running -= 1
+                if self._running == 0:
+                    gc.set_threshold(*self._before)
+
+
+_collections = _Collections()

@@ -128,7 +128,7 @@ class CompiledFunction:
         self._free: list[Activation] = []
         layout = Activation(executable, info)
         self._converters = tuple(
-            make_converter(info.name, i, param, at)
+            make_converter(info.title, i, param, at)
             for i, (param, at) in enumerate(zip(info.params, layout.header_at, strict=True))
         )
         self._plan = fast_plan(info.params, layout.header_at)
@@ -170,7 +170,7 @@ class CompiledFunction:
     def _wrong_count(self, count: int) -> str:
         names = ", ".join(p.name for p in self.info.params)
         expected = len(self._converters)
-        return f"{self.info.name}: expected {expected} argument{'' if expected == 1 else 's'} ({names}), got {count}"
+        return f"{self.info.title}: expected {expected} argument{'' if expected == 1 else 's'} ({names}), got {count}"
 
     def _refuse_overlap(self, activation: Activation) -> None:
         ranges: list[tuple[int, int, str] | None] = []
@@ -185,12 +185,12 @@ class CompiledFunction:
             for j, other in enumerate(ranges):
                 if i != j and output and other and output[0] < other[1] and other[0] < output[1]:
                     raise ArgumentError(
-                        f"{self.info.name}: parameter {output[2]}: the function writes into it, "
+                        f"{self.info.title}: parameter {output[2]}: the function writes into it, "
                         f"but its memory overlaps parameter {other[2]}"
                     )
 
     def _failure(self, activation: Activation, status: int, args: tuple[object, ...]) -> BaseException:
-        name = self.info.name
+        name = self.info.title
         if status == Status.PYTHON_EXCEPTION:
             error = activation.exception
             if error is None:

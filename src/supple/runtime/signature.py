@@ -95,12 +95,21 @@ class ParamSpec:
 
 @dataclass(frozen=True, slots=True)
 class FunctionInfo:
-    """A function of an executable. ``symbol`` is its entry ``i32(ptr ctx, ptr args, ptr result)`` in the code."""
+    """A function of an executable. ``symbol`` is its entry ``i32(ptr ctx, ptr args, ptr result)`` in the code.
+
+    ``label`` is what messages call it, when it is reachable under another name.
+    """
 
     name: str
     symbol: str
     params: tuple[ParamSpec, ...]
     result: str = ""
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        """What messages call the function."""
+        return self.label or self.name
 
     def __str__(self) -> str:
         params = ", ".join(f"{p.name}: {p.spec.text}" for p in self.params)
