@@ -410,3 +410,16 @@ def test_results_are_checked_against_a_weaker_body():
         f(x, np.ones(4, "f4"))
 
 
+
+
+def test_deeply_nested_branches():
+    c, x = Var("c", tensor(dtype="bool")), Var("x", tensor(3))
+    inner = SeqExpr((), x)
+    for i in range(400):
+        result = Var(f"r{i}", tensor(3))
+        binding = supple.relax.VarBinding(result, supple.relax.If(c, inner, SeqExpr((), x), ty=tensor(3)))
+        inner = SeqExpr((supple.relax.BindingBlock((binding,)),), result)
+    f = machine(Function((c, x), inner, tensor(3), True, {"global_symbol": "main"}))["main"]
+    value = np.ones(3, "f4")
+    assert f(np.array(True), value) is value
+    assert f(np.array(False), value) is value

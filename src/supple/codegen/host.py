@@ -7,7 +7,8 @@ Python come through the context (layouts in ``runtime.abi``).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from supple.base import dtypes
@@ -292,8 +293,17 @@ class HostEmitter:
     # ------------------------------------------------------------------------------------------------------ statements
 
     def _body(self, body: H.Body) -> None:
-        for statement in body:
-            _STATEMENTS[type(statement)](self, statement)
+        stack: list[Iterator[HostStmt | Callable[[], None]]] = [iter(body)]
+        while stack:
+            item = next(stack[-1], None)
+            if item is None:
+                stack.pop()
+            elif isinstance(item, H.Branch):
+                stack.append(iter(self._branch(item)))
+            elif isinstance(item, HostStmt):
+                _STATEMENTS[type(item)](self, item)
+            else:
+                item()
 
     def _check_object(self, s: H.CheckObject) -> None:
         pointer = self._pointer(s.value)
@@ -471,28 +481,34 @@ class HostEmitter:
             wide = self.w.value(f"fpext float {value} to double") if ty == "float" else value
             self._made(s.var, self._api("float_new", "ptr", f"double {wide}, i32 {code}"))
 
-    def _branch(self, s: H.Branch) -> None:
+    def _branch(self, s: H.Branch) -> list[HostStmt | Callable[[], None]]:
+        """Starts a branch; what is to be emitted next: both bodies, and what comes before and after each."""
         condition = self._value(s.condition)
         then, otherwise, join = self.w.fresh("then"), self.w.fresh("else"), self.w.fresh("join")
-        number_slot: str | None = None
         if isinstance(s.var, Var):
-            ty = number_type(E.scalar_dtype(s.var))
             number_slot = f"%{self.w.fresh('number')}"
-            self.allocas.append(f"  {number_slot} = alloca {ty}")
+            self.allocas.append(f"  {number_slot} = alloca {number_type(E.scalar_dtype(s.var))}")
             self.number_slots[id(s.var)] = number_slot
         self.w.emit(f"br i1 {condition}, label %{then}, label %{otherwise}")
-        for label, body in ((then, s.then), (otherwise, s.otherwise)):
+
+        def begin(label: str) -> None:
             self.w.label(label)
             self.numbers.scopes.append({})
-            self._body(body)
+
+        def end() -> None:
             self.numbers.scopes.pop()
             self.w.emit(f"br label %{join}")
-        self.w.label(join)
-        if isinstance(s.var, Var):
-            ty = number_type(E.scalar_dtype(s.var))
-            self.numbers.define(s.var, self.w.value(f"load {ty}, ptr {number_slot}"))
-        elif s.var is not None:
-            self.pointers[id(s.var)] = self.w.value(f"load ptr, ptr {self._slot(s.var)}")
+
+        def finish() -> None:
+            self.w.label(join)
+            if isinstance(s.var, Var):
+                ty = number_type(E.scalar_dtype(s.var))
+                self.numbers.define(s.var, self.w.value(f"load {ty}, ptr {self.number_slots[id(s.var)]}"))
+            elif s.var is not None:
+                self.pointers[id(s.var)] = self.w.value(f"load ptr, ptr {self._slot(s.var)}")
+
+        first, second = partial(begin, then), partial(begin, otherwise)
+        return [first, *s.then, end, second, *s.otherwise, end, finish]
 
     def _yield(self, s: H.Yield) -> None:
         if isinstance(s.target, Var):
@@ -538,7 +554,6 @@ _STATEMENTS: dict[type[HostStmt], Callable[[HostEmitter, Any], None]] = {
     H.TupleField: HostEmitter._tuple_field,
     H.MakeShape: HostEmitter._make_shape,
     H.MakeNumber: HostEmitter._make_number,
-    H.Branch: HostEmitter._branch,
     H.Yield: HostEmitter._yield,
     H.Release: HostEmitter._release,
     H.Return: HostEmitter._return,

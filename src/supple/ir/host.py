@@ -11,13 +11,13 @@ Control flow is structured: a `Body` is a tuple of statements, `Branch` holds tw
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from supple.ir import expr as E
 from supple.ir.expr import Var
 from supple.ir.graph import ShapeExpr
-from supple.ir.node import Expr, Node, Stmt, Type, define, ignored, node
+from supple.ir.node import Expr, Node, Stmt, Type, define, ignored, node, replace
 from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
 from supple.runtime.abi import ErrorSite
 
@@ -301,6 +301,57 @@ def walk(body: Body) -> Iterator[HostStmt]:
         yield statement
         for nested in reversed(sub_bodies(statement)):
             stack.append(iter(nested))
+
+
+def traverse(
+    body: Body,
+    enter: Callable[[], None],
+    before: Callable[[HostStmt], None],
+    after: Callable[[HostStmt], None],
+    leave: Callable[[], Body],
+) -> Body:
+    """Rebuild a body and those nested in it, with a stack of its own.
+
+    ``enter`` starts a body, ``before`` sees each statement as it was, ``after`` sees it with its branches rebuilt, and
+    ``leave`` gives the rebuilt body.
+    """
+    enter()
+    stack: list[tuple[Iterator[HostStmt], list[Branch], list[Body]]] = [(iter(body), [], [])]
+    while True:
+        statements, branches, rebuilt = stack[-1]
+        if branches and len(rebuilt) == 2:
+            after(replace(branches.pop(), then=rebuilt[0], otherwise=rebuilt[1]))
+            rebuilt.clear()
+        if branches:
+            enter()
+            nested = branches[-1].then if not rebuilt else branches[-1].otherwise
+            stack.append((iter(nested), [], []))
+            continue
+        statement = next(statements, None)
+        if statement is None:
+            stack.pop()
+            finished = leave()
+            if not stack:
+                return finished
+            stack[-1][2].append(finished)
+            continue
+        before(statement)
+        if isinstance(statement, Branch):
+            branches.append(statement)
+        else:
+            after(statement)
+
+
+def rewrite(body: Body, change: Callable[[HostStmt], HostStmt]) -> Body:
+    """A body with every statement, branches included, replaced by what ``change`` gives for it."""
+    open_bodies: list[list[HostStmt]] = []
+    return traverse(
+        body,
+        lambda: open_bodies.append([]),
+        lambda statement: None,
+        lambda statement: open_bodies[-1].append(change(statement)),
+        lambda: tuple(open_bodies.pop()),
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ reading

@@ -9,7 +9,7 @@ from supple.ir import expr as E
 from supple.ir import host as H
 from supple.ir.expr import int64
 from supple.ir.host import Body, HostFunction, HostStmt, HostVar
-from supple.ir.node import Expr, Node, children, replace
+from supple.ir.node import Expr, children, replace
 from supple.sym.simplify import SHAPES
 
 ALIGNMENT = 64
@@ -135,16 +135,12 @@ def _add(a: Expr, b: Expr) -> Expr:
 
 
 def _place(body: Body, base: HostVar, offsets: dict[int, Expr]) -> Body:
-    placed: list[HostStmt] = []
-    for statement in body:
+    def place(statement: HostStmt) -> HostStmt:
         if isinstance(statement, H.Alloc):
-            placed.append(H.At(statement.memory, base, offsets[id(statement.memory)], span=statement.span))
-        elif isinstance(statement, H.Branch):
-            then, otherwise = _place(statement.then, base, offsets), _place(statement.otherwise, base, offsets)
-            placed.append(replace(statement, then=then, otherwise=otherwise))
-        else:
-            placed.append(statement)
-    return tuple(placed)
+            return H.At(statement.memory, base, offsets[id(statement.memory)], span=statement.span)
+        return statement
+
+    return H.rewrite(body, place)
 
 
 # ----------------------------------------------------------------------------------------------------------- liveness
@@ -185,47 +181,46 @@ _MAKES_OBJECT = (
 )  # fmt: skip
 
 
+@dataclass(eq=False)
+class _Open:
+    """A body while releases are added to it: objects made in it that are still used, with their last use."""
+
+    result: list[HostStmt]
+    live: list[tuple[HostVar, int]]
+
+
 def _with_releases(body: Body, last: dict[int, int]) -> Body:
     """Release every object after its last use, where that use is in the same body as its definition.
 
     An object whose last use is inside a branch is released after the branch.
     """
-    counter = _Counter()
-    return _release_in(body, last, counter)
+    position = 0  # counts statements in the order of `H.walk`, the arena's excepted
+    open_bodies: list[_Open] = []
 
+    def enter() -> None:
+        open_bodies.append(_Open([], []))
 
-class _Counter:
-    """Counts statements in the order of `H.walk`."""
+    def before(statement: HostStmt) -> None:
+        nonlocal position
+        position += not isinstance(statement, H.Arena)
 
-    def __init__(self) -> None:
-        self.position = 0
-
-
-def _release_in(body: Body, last: dict[int, int], counter: _Counter) -> Body:
-    result: list[HostStmt] = []
-    mine: list[tuple[HostVar, int]] = []
-    for statement in body:
-        if isinstance(statement, H.Arena):
-            result.append(statement)
-            continue
-        counter.position += 1
-        new: Node = statement
-        if isinstance(statement, H.Branch):
-            then = _release_in(statement.then, last, counter)
-            otherwise = _release_in(statement.otherwise, last, counter)
-            new = replace(statement, then=then, otherwise=otherwise)
-        assert isinstance(new, HostStmt)
-        result.append(new)
+    def after(statement: HostStmt) -> None:
+        current = open_bodies[-1]
+        current.result.append(statement)
         made = _made(statement)
         if made is not None:
-            mine.append((made, last.get(id(made), counter.position - 1)))
+            current.live.append((made, last.get(id(made), position - 1)))
         if isinstance(statement, H.Return):
-            continue
-        ended = [var for var, end in mine if end < counter.position]
+            return
+        ended = [var for var, end in current.live if end < position]
         if ended:
-            mine = [(var, end) for var, end in mine if end >= counter.position]
-            result.extend(H.Release(var) for var in ended)
-    return tuple(result)
+            current.live = [(var, end) for var, end in current.live if end >= position]
+            current.result.extend(H.Release(var) for var in ended)
+
+    def leave() -> Body:
+        return tuple(open_bodies.pop().result)
+
+    return H.traverse(body, enter, before, after, leave)
 
 
 def _made(statement: HostStmt) -> HostVar | None:

@@ -8,9 +8,9 @@ in the arena.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -111,6 +111,10 @@ def to_host(mod: IRModule, kernels: Mapping[str, KernelInfo]) -> HostModule:
     return host
 
 
+Steps: TypeAlias = Generator[tuple[Expr, Var | None], Value, Value]
+"""A lowering that asks for the values of nested expressions."""
+
+
 class _Lowering:
     """The lowering of one function."""
 
@@ -205,6 +209,8 @@ class _Lowering:
 
     def value(self, e: Expr, var: Var | None = None) -> Value:
         """Lower an expression; ``var`` is the variable it is bound to, if any."""
+        if type(e) in _NESTED:
+            return self._nested(e, var)
         handler = _HANDLERS.get(type(e))
         if handler is not None:
             return handler(self, e, var)
@@ -227,21 +233,44 @@ class _Lowering:
                 raise NotSupportedError(f"{self.name}: symbol {symbol.name} has no value here", e.span or symbol.span)
         return e
 
-    def _sequence(self, e: SeqExpr, var: Var | None) -> Value:
+    def _nested(self, e: Expr, var: Var | None) -> Value:
+        """Lower sequences and branches, whose nesting may be deep, with a stack of steps."""
+        stack = [_NESTED[type(e)](self, e, var)]
+        sent: Value | None = None
+        while True:
+            try:
+                request = stack[-1].send(sent)
+            except StopIteration as finished:
+                stack.pop()
+                result: Value = finished.value
+                if not stack:
+                    return result
+                sent = result
+            else:
+                stack.append(_NESTED[type(request[0])](self, *request))
+                sent = None
+
+    def _sequence(self, e: SeqExpr, var: Var | None) -> Steps:
         for block in e.blocks:
             for binding in block.bindings:
                 if isinstance(binding, MatchCast):
                     self._match_cast(binding)
                     continue
                 assert isinstance(binding, VarBinding)
-                value = self.value(binding.value, binding.var)
+                value = yield from self._step(binding.value, binding.var)
                 if isinstance(value, NumberValue) and value.value is not binding.var:
                     self.emit(H.Compute(binding.var, value.value))
                     self.check.define(binding.var, binding.var.name)
                     self.check.signed.add(id(binding.var))
                     value = NumberValue(binding.var)
                 self.env[id(binding.var)] = value
-        return self.value(e.body, var)
+        return (yield from self._step(e.body, var))
+
+    def _step(self, e: Expr, var: Var | None) -> Steps:
+        """The value of a part: left to the stack of `_nested` if it nests, else lowered here."""
+        if type(e) in _NESTED:
+            return (yield e, var)
+        return self.value(e, var)
 
     def _match_cast(self, binding: MatchCast) -> None:
         value = self.value(binding.value)
@@ -315,7 +344,7 @@ class _Lowering:
     def _closure(self, e: Expr, var: Var | None) -> Value:
         raise NotSupportedError(f"{self.name}: native code does not support local functions (closures) yet", e.span)
 
-    def _if(self, e: If, var: Var | None) -> Value:
+    def _if(self, e: If, var: Var | None) -> Steps:
         condition = self._condition(e.cond)
         ty = _type_of(e, var)
         target: HostVar | Var
@@ -323,9 +352,14 @@ class _Lowering:
             target = self.check.number(var.name if var is not None else "value", ty.dtype)
         else:
             target = self.check.fresh(var.name if var is not None else "value")
-        then = self._branch(e.true_branch, target)
-        otherwise = self._branch(e.false_branch, target)
-        self.emit(H.Branch(condition, then, otherwise, target, span=e.span))
+        bodies: list[H.Body] = []
+        for branch in (e.true_branch, e.false_branch):
+            outer, self.check.out = self.check.out, []
+            bound, origin = dict(self.check.bound), dict(self.check.origin)
+            self._yield(target, (yield from self._step(branch, None)), e.span)
+            bodies.append(tuple(self.check.out))
+            self.check.out, self.check.bound, self.check.origin = outer, bound, origin
+        self.emit(H.Branch(condition, bodies[0], bodies[1], target, span=e.span))
         if isinstance(target, Var):
             self.check.define(target, target.name)
             self.check.signed.add(id(target))
@@ -336,19 +370,14 @@ class _Lowering:
         self.check.finish()
         return value
 
-    def _branch(self, e: Expr, target: HostVar | Var) -> H.Body:
-        outer, self.check.out = self.check.out, []
-        bound, origin = dict(self.check.bound), dict(self.check.origin)
-        value = self.value(e)
-        if isinstance(target, Var):
-            if not isinstance(value, NumberValue):
-                raise TypeCheckError(f"{self.name}: a branch gives {type(value).__name__} for a scalar", span=e.span)
+    def _yield(self, target: HostVar | Var, value: Value, span: Span | None) -> None:
+        """The value of a branch goes to the variable of the branches."""
+        if isinstance(target, HostVar):
+            self.emit(H.Yield(target, self.object(value)))
+        elif isinstance(value, NumberValue):
             self.emit(H.Yield(target, value.value))
         else:
-            self.emit(H.Yield(target, self.object(value)))
-        body = tuple(self.check.out)
-        self.check.out, self.check.bound, self.check.origin = outer, bound, origin
-        return body
+            raise TypeCheckError(f"{self.name}: a branch gives {type(value).__name__} for a scalar", span=span)
 
     def _condition(self, e: Expr) -> Expr:
         value = self.value(e)
@@ -574,7 +603,6 @@ def _is_single(e: Call) -> bool:
 _HANDLERS: dict[type, Callable[[_Lowering, Any, Var | None], Value]] = {
     Var: _Lowering._variable,
     E.DataflowVar: _Lowering._variable,
-    SeqExpr: _Lowering._sequence,
     Constant: _Lowering._constant,
     Tuple: _Lowering._tuple,
     TupleGetItem: _Lowering._tuple_item,
@@ -582,8 +610,12 @@ _HANDLERS: dict[type, Callable[[_Lowering, Any, Var | None], Value]] = {
     StringImm: _Lowering._string,
     DataTypeImm: _Lowering._string,
     Function: _Lowering._closure,
-    If: _Lowering._if,
     Call: _Lowering._call,
+}
+
+_NESTED: dict[type, Callable[[_Lowering, Any, Var | None], Steps]] = {
+    SeqExpr: _Lowering._sequence,
+    If: _Lowering._if,
 }
 
 _OPERATORS: dict[str, Callable[[_Lowering, Call, Var | None], Value]] = {
