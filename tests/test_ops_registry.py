@@ -13,11 +13,13 @@ from supple.build.block_builder import BlockBuilder
 from supple.build.infer import infer
 from supple.build.te import TensorValue, as_placeholders, create_prim_func
 from supple.interp.loops import run_prim_func, symbol_values
-from supple.ir.expr import IntImm, Var, as_expr
+from supple.ir.expr import Call, IntImm, Var, as_expr
 from supple.ir.graph import ShapeExpr
 from supple.ir.op import OPS, Op
+from supple.ir.structural import assert_structural_equal
 from supple.ir.types import TensorType, TupleType, prim_type
 from supple.ops.declare import Sample, ShapeOf, random_array
+from supple.script import from_source
 from supple.sym.relate import tensor_dims
 from supple.sym.simplify import evaluate
 
@@ -155,3 +157,35 @@ def test_builder_deduces_and_normalises() -> None:
     assert dims is not None and dims[0] is n
     assert [binding.var.name for block in func.body.blocks for binding in block.bindings] == ["lv", "lv1", "gv"]  # type: ignore[union-attr]
     assert TupleType is not None
+
+
+@pytest.mark.parametrize(("op", "sample"), CASES, ids=ids)
+def test_print_and_parse_give_the_same_call(op: Op, sample: Sample) -> None:
+    sample = prepared(op, sample)
+    params: list[Var] = []
+    symbols: dict[int, Var] | None = None if any(isinstance(a, ShapeOf) for a in sample.args) else {}
+
+    def fresh(value: Any) -> Any:
+        if isinstance(value, list):
+            return [fresh(v) for v in value]
+        if isinstance(value, Var):
+            params.append(Var(f"x{len(params)}", value.ty))
+            return params[-1]
+        return value
+
+    args = [
+        list(a.values) if isinstance(a, ShapeOf) else fresh(b)
+        for a, b in zip(arrays_of(sample), variables(arrays_of(sample), symbols), strict=True)
+    ]
+    bb = BlockBuilder()
+    bb.begin_function("main", params, {"global_symbol": "main"})
+    func = bb.end_function(bb.emit(op_call(op, args, sample.attrs)))
+    again = from_source(func.script())
+    assert_structural_equal(func, again)
+
+
+def op_call(op: Op, args: list[Any], attrs: dict[str, Any]) -> Call:
+    """The call with arguments in the signature's own order (no conveniences)."""
+    plain = Op(op.name, op.doc, op.params, op.infer)
+    bound = plain(*args, **attrs)
+    return Call(op, bound.args, bound.attrs)
