@@ -27,11 +27,12 @@ from supple.ir.module import IRModule
 from supple.ir.node import Type
 from supple.ir.types import AnyType, BufferType, PrimType, ShapeType, StringType, TensorType, TupleType
 from supple.passes.host_kernels import KernelInfo
+from supple.passes.host_module import HostModule
 from supple.passes.host_values import shape_text
 from supple.passes.legalize import legalize
 from supple.passes.noalias import mark_noalias, used_functions, written_buffers
 from supple.passes.plan_memory import plan_memory
-from supple.passes.to_host import HostModule, to_host
+from supple.passes.to_host import to_host
 from supple.runtime.abi import ErrorSite
 from supple.runtime.executable import Executable, Program
 from supple.runtime.signature import (

@@ -9,7 +9,6 @@ in the arena.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,6 +41,7 @@ from supple.ir.types import AnyType, BufferType, PrimType, TensorType, TupleType
 from supple.ir.walk import free_symbols
 from supple.passes.escape import escaping_variables
 from supple.passes.host_kernels import KernelCalls, KernelInfo
+from supple.passes.host_module import HostModule
 from supple.passes.host_values import (
     Checker,
     NumberValue,
@@ -59,41 +59,6 @@ from supple.runtime.abi import ErrorSite, Kind
 from supple.runtime.executable import PackedCall
 from supple.sym.relate import assignable
 from supple.sym.simplify import SHAPES, product
-
-
-@dataclass
-class HostModule:
-    """The tables that all functions of an executable share."""
-
-    functions: list[HostFunction] = field(default_factory=list)
-    constants: list[Any] = field(default_factory=list)
-    calls: list[PackedCall] = field(default_factory=list)
-    _constant_index: dict[int, int] = field(default_factory=dict)
-    _string_index: dict[str, int] = field(default_factory=dict)
-    _call_index: dict[PackedCall, int] = field(default_factory=dict)
-    _keep: list[object] = field(default_factory=list)
-
-    def constant(self, data: Any) -> int:
-        """The index of a constant's data (an array, shared by identity)."""
-        if id(data) not in self._constant_index:
-            self._constant_index[id(data)] = len(self.constants)
-            self.constants.append(np.asarray(data))
-            self._keep.append(data)
-        return self._constant_index[id(data)]
-
-    def string(self, text: str) -> int:
-        """The index of a string constant."""
-        if text not in self._string_index:
-            self._string_index[text] = len(self.constants)
-            self.constants.append(text)
-        return self._string_index[text]
-
-    def call(self, call: PackedCall) -> int:
-        """The index of a call into Python."""
-        if call not in self._call_index:
-            self._call_index[call] = len(self.calls)
-            self.calls.append(call)
-        return self._call_index[call]
 
 
 def to_host(mod: IRModule, kernels: Mapping[str, KernelInfo]) -> HostModule:
@@ -274,8 +239,9 @@ class _Lowering:
 
     def _match_cast(self, binding: MatchCast) -> None:
         value = self.value(binding.value)
-        prefix = f"{self.name}: match_cast of {getattr(binding.value, 'name', 'a value')}"
-        where = Where("match", prefix, show_type(binding.ty), binding.var.name, binding.span)
+        name = getattr(binding.value, "name", binding.var.name)
+        prefix = f"{self.name}: match_cast of {name}"
+        where = Where("match", prefix, show_type(binding.ty), name, binding.span)
         if isinstance(value, TensorValue) and isinstance(binding.ty, TensorType) and value.shape is not None:
             matched: Value = self._match_tensor(value, binding.ty, where)
         elif isinstance(value, NumberValue) and isinstance(binding.ty, PrimType):

@@ -1,0 +1,46 @@
+"""The tables that the host functions of one executable share: constants, strings, calls into Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from supple.ir.host import HostFunction
+from supple.runtime.executable import PackedCall
+
+
+@dataclass
+class HostModule:
+    """The tables that all functions of an executable share."""
+
+    functions: list[HostFunction] = field(default_factory=list)
+    constants: list[Any] = field(default_factory=list)
+    calls: list[PackedCall] = field(default_factory=list)
+    _constant_index: dict[int, int] = field(default_factory=dict)
+    _string_index: dict[str, int] = field(default_factory=dict)
+    _call_index: dict[PackedCall, int] = field(default_factory=dict)
+    _keep: list[object] = field(default_factory=list)
+
+    def constant(self, data: Any) -> int:
+        """The index of a constant's data (an array, shared by identity)."""
+        if id(data) not in self._constant_index:
+            self._constant_index[id(data)] = len(self.constants)
+            self.constants.append(np.asarray(data))
+            self._keep.append(data)
+        return self._constant_index[id(data)]
+
+    def string(self, text: str) -> int:
+        """The index of a string constant."""
+        if text not in self._string_index:
+            self._string_index[text] = len(self.constants)
+            self.constants.append(text)
+        return self._string_index[text]
+
+    def call(self, call: PackedCall) -> int:
+        """The index of a call into Python."""
+        if call not in self._call_index:
+            self._call_index[call] = len(self.calls)
+            self.calls.append(call)
+        return self._call_index[call]
