@@ -226,3 +226,10 @@ def test_consumer_that_reads_the_sum_elsewhere_is_not_fused() -> None:
 
 def test_the_host_is_a_target_with_numbers() -> None:
     assert host().vector_bits in (128, 256, 512)
+
+
+def test_loop_variables_of_32_bits_cost_nothing() -> None:
+    """Indices are 64-bit after scheduling, in fused consumers too: no gathers, no conversions."""
+    func = matmul("jik", dims=("M", 256, 784), bias="Y[v_i, v_j] + B[v_j]")
+    text = emit_kernel(schedule_func(func, host()), "kernel", host(), []).llvm_text
+    assert "extractelement" not in text and "trunc" not in text

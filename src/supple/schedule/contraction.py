@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from supple.analysis.contraction import Contraction
+from supple.analysis.contraction import Contraction, read_contraction
 from supple.analysis.reduction import fma
 from supple.base import dtypes
 from supple.base.target import Target
@@ -35,6 +35,7 @@ from supple.ir.expr import BufferLoad, Var
 from supple.ir.loop import AllocBuffer, Buffer, BufferStore
 from supple.ir.node import Expr, Stmt
 from supple.schedule import loops as L
+from supple.schedule.merge import can_merge, merge
 
 PACK_ROWS = 6
 """From this many rows on (at least a tile's), packing the right operand costs less than it saves."""
@@ -300,31 +301,37 @@ class ContractionRule:
         return L.around(self.outer_rows, at, self._few_rows)
 
     def _few_rows(self, at: dict[Var, Expr]) -> Stmt:
-        return L.loop("i", self.M, lambda i: self._across(at, self.one, i))
+        """Row by row, the part of B that a column tile reads staying in cache from one row to the next."""
+        return self._across(at, self.one)
 
-    def _across(self, at: dict[Var, Expr], tile: Tile, row: Expr) -> Stmt:
-        """All columns of some rows, B read in place: wide tiles, then vectors, then single columns."""
+    def _across(self, at: dict[Var, Expr], tile: Tile) -> Stmt:
+        """All columns, B read in place: wide tiles, then vectors, then single columns."""
+
+        def rows(body: Callable[[Expr], Stmt]) -> Stmt:
+            return L.loop("i", self.M, body)
+
         narrow = Tile(tile.rows, 1, tile.lanes)
         if self.idempotent:
             def overlapping(t: Tile, name: str) -> Stmt:
                 last = E.Sub(self.N, L.number(t.columns))
-                return L.loop(name, L.ceildiv(self.N, t.columns), lambda j: self._direct(
-                    at, t, row, E.Min(E.Mul(j, L.number(t.columns)), last)))  # fmt: skip
+                return L.loop(name, L.ceildiv(self.N, t.columns), lambda j: rows(lambda i: self._direct(
+                    at, t, i, E.Min(E.Mul(j, L.number(t.columns)), last))))  # fmt: skip
 
             def whole(t: Tile, name: str, then: Stmt) -> Stmt:
                 return L.when(L.at_least(self.N, t.columns), overlapping(t, name), then)
 
-            single = L.loop("c", self.N, lambda c: self._direct_scalar(at, tile.rows, row, c))
+            single = L.loop("c", self.N, lambda c: rows(lambda i: self._direct_scalar(at, tile.rows, i, c)))
             return whole(tile, "jo", whole(narrow, "jv", single))
         wide = L.div(self.N, tile.columns)
         after = L.mul(wide, tile.columns)
         vectors = L.div(L.sub(self.N, after), tile.lanes)
         rest = L.add(after, L.mul(vectors, tile.lanes))
         return L.block(
-            L.loop("jo", wide, lambda j: self._direct(at, tile, row, E.Mul(j, L.number(tile.columns)))),
-            L.loop("jv", vectors, lambda j: self._direct(
-                at, narrow, row, E.Add(after, E.Mul(j, L.number(tile.lanes))))),
-            L.loop("c", L.sub(self.N, rest), lambda c: self._direct_scalar(at, tile.rows, row, E.Add(rest, c))),
+            L.loop("jo", wide, lambda j: rows(lambda i: self._direct(at, tile, i, E.Mul(j, L.number(tile.columns))))),
+            L.loop("jv", vectors, lambda j: rows(lambda i: self._direct(
+                at, narrow, i, E.Add(after, E.Mul(j, L.number(tile.lanes)))))),
+            L.loop("c", L.sub(self.N, rest), lambda c: rows(lambda i: self._direct_scalar(
+                at, tile.rows, i, E.Add(rest, c)))),
         )  # fmt: skip
 
     def _direct(self, at: dict[Var, Expr], tile: Tile, row: Expr, first: Expr) -> Stmt:
@@ -350,6 +357,18 @@ class ContractionRule:
 
 def schedule_contraction(c: Contraction, target: Target, epilogue: BufferStore | None = None) -> Stmt:
     """The loops for a contraction. ``epilogue`` is a store in terms of the contraction's own loop variables that reads
-    the result at the element just finished; it replaces the result's own store."""
-    return ContractionRule(c, target, epilogue).build()
+    the result at the element just finished; it replaces the result's own store.
 
+    Several axes of rows become one where the buffers allow, so that ``(batch, 1, K) @ (K, N)`` has ``batch`` rows.
+    """
+    views: list[Stmt] = []
+    others = [] if epilogue is None else [epilogue]
+    for group in (c.rows, c.columns):
+        if len(group) < 2 or not can_merge(c.nest, group, others):
+            continue
+        declared, nest, others = merge(c.nest, group, others)
+        merged = read_contraction(nest)
+        assert merged is not None, "merging axes does not change what a nest computes"
+        c = merged
+        views.extend(declared)
+    return L.block(*views, ContractionRule(c, target, others[0] if others else None).build())

@@ -149,7 +149,7 @@ _INDEX_OPERATIONS = (E.Add, E.Sub, E.Mul, E.FloorDiv, E.FloorMod, E.Min, E.Max)
 
 def _widened(index: Expr, made: Mapping[int, Expr]) -> Expr:
     """An index in 64-bit arithmetic (the meaning of every index), ``made`` giving the wide form of some nodes."""
-    if E.scalar_dtype(index) == "int64" or dtypes.lanes(E.scalar_dtype(index)) > 1:
+    if dtypes.lanes(E.scalar_dtype(index)) > 1:
         return index
     done: dict[int, Expr] = {}
     stack: list[tuple[Expr, bool]] = [(index, False)]
@@ -157,6 +157,8 @@ def _widened(index: Expr, made: Mapping[int, Expr]) -> Expr:
         node, expanded = stack.pop()
         if id(node) in made:
             done[id(node)] = made[id(node)]
+        elif isinstance(node, E.Cast) and id(node.value) in made and node.dtype == "int64":
+            done[id(node)] = made[id(node.value)]
         elif not isinstance(node, _INDEX_OPERATIONS):
             done[id(node)] = E.cast("int64", node)
         elif not expanded:
