@@ -274,7 +274,8 @@ C[x] = T.Cast("float32", w + v)
 
 def test_attr_statement_covers_what_follows():
     func = from_source(
-        "@T.prim_func\ndef f(A: T.Buffer((4,), 'float32')):\n    A[0] = 1\n    T.attr(0, 'k', 1)\n    A[1] = 1\n    A[2] = 1\n"
+        "@T.prim_func\ndef f(A: T.Buffer((4,), 'float32')):\n"
+        "    A[0] = 1\n    T.attr(0, 'k', 1)\n    A[1] = 1\n    A[2] = 1\n"
     )
     assert isinstance(func.body.seq[1], AttrStmt) and len(func.body.seq[1].body.seq) == 2
     round_trip(func)
@@ -386,7 +387,8 @@ def test_match_buffer_is_folded():
 def f(x: T.handle, k: T.int32, y: T.handle):
     T.func_attr({"tirx.noalias": True})
     n, m = T.int64(), T.int32()
-    X = T.match_buffer(x, (n, m, 4), "float16", strides=(1, n, 2), elem_offset=m, scope="local", align=16, offset_factor=2)
+    X = T.match_buffer(x, (n, m, 4), "float16", strides=(1, n, 2), elem_offset=m,
+                       scope="local", align=16, offset_factor=2)
     Y = T.match_buffer(y, (n + 1,))
     Y[0] = T.Cast("float32", X[0, 0, 0])
 """
@@ -398,9 +400,14 @@ def f(x: T.handle, k: T.int32, y: T.handle):
 
 
 def test_shapes_with_text():
-    func = read("A[0] = B[0] + T.Cast('float32', n)", 'A: T.Buffer(("n * 2 + 1",), "float32"), B: T.Buffer(("n",)), n: T.int32')
+    func = read(
+        "A[0] = B[0] + T.Cast('float32', n)", 'A: T.Buffer(("n * 2 + 1",), "float32"), B: T.Buffer(("n",)), n: T.int32'
+    )
     assert func.params[0].shape[0].a.a is func.params[2]
-    func = read("n = T.int32()\nA[n] = 1", 'A: T.Buffer(("n", T.int64(4), 4), "float32")'.replace(", 4)", ")").replace(", T.int64(4)", ""))
+    func = read(
+        "n = T.int32()\nA[n] = 1",
+        'A: T.Buffer(("n", T.int64(4), 4), "float32")'.replace(", 4)", ")").replace(", T.int64(4)", ""),
+    )
     assert func.params[0].shape[0].dtype == "int32"
 
 
@@ -410,7 +417,8 @@ def test_attributes_round_trip():
     assert "s_tir=True" in round_trip(func).script()
     func = from_source(
         "@T.prim_func\ndef f(A: T.Buffer((1,), 'float32')) -> T.int32:\n"
-        "    T.func_attr({'global_symbol': 'other', 'x': [1, (2,), {'a': T.int64(3), 'b': T.int32(1)}, 1.5, float('inf')]})\n"
+        "    T.func_attr({'global_symbol': 'other', 'x': [1, (2,),\n"
+        "        {'a': T.int64(3), 'b': T.int32(1)}, 1.5, float('inf')]})\n"
         "    A[0] = 1\n    return 1\n"
     )
     assert func.attrs["global_symbol"] == "other"
@@ -449,7 +457,7 @@ def test_decorators_and_captured_values():
     def func(A: T.Buffer((size, CAPTURED), dtype), B: T.Buffer(shape, "int32")):
         """Documented."""
         for i, j in T.grid(*shape):
-            B[i, j] = twice(j) + sum([k for k in range(size)])
+            B[i, j] = twice(j) + sum(list(range(size)))
         if size > 3:
             scale = T.meta_var([size, f"{size}"])
             B[0, 0] = scale[0] if len(scale[1]) == 1 else 0

@@ -36,8 +36,19 @@ def same(a, b) -> bool:
 
 
 def test_renaming_does_not_matter():
-    renamed = BASE.replace("A", "X").replace("v", "w").replace('"b"', '"name"').replace("for i", "for k").replace("n, i", "n, k")
-    renamed = renamed.replace('"n"', '"m"').replace("n = ", "m = ").replace("range(n)", "range(m)").replace("(n, k)", "(m, k)")
+    renamed = (
+        BASE.replace("A", "X")
+        .replace("v", "w")
+        .replace('"b"', '"name"')
+        .replace("for i", "for k")
+        .replace("n, i", "n, k")
+    )
+    renamed = (
+        renamed.replace('"n"', '"m"')
+        .replace("n = ", "m = ")
+        .replace("range(n)", "range(m)")
+        .replace("(n, k)", "(m, k)")
+    )
     assert same(from_source(BASE), from_source(renamed))
 
 
@@ -150,7 +161,7 @@ def test_deep_and_shared_programs():
 
     def chain():
         e = x
-        for _ in range(20_000):
+        for _ in range(5_000):
             e = e + 1
         return e
 

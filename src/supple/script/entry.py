@@ -22,7 +22,8 @@ from supple.ir.module import BaseFunc, IRModule
 from supple.script.evaluate import Environment, Evaluator, describe
 from supple.script.forms import Form, FormCall, bind_form, check_flags, check_name
 from supple.script.graph_parser import GraphOptions, GraphParser, ModuleRef, graph_options
-from supple.script.loop_parser import LoopParser, is_docstring
+from supple.script.loop_parser import LoopParser
+from supple.script.signature import is_docstring
 from supple.script.source import Source, class_definition, first_line, function_definition
 from supple.verify.well_formed import check_module
 
@@ -281,9 +282,7 @@ def _external_function(evaluator: Evaluator, statement: ast.Assign) -> tuple[str
     return target.id, value
 
 
-def _module_statement(
-    evaluator: Evaluator, statement: ast.Expr, attrs: dict[str, Any], infos: dict[str, Any]
-) -> None:
+def _module_statement(evaluator: Evaluator, statement: ast.Expr, attrs: dict[str, Any], infos: dict[str, Any]) -> None:
     value = evaluator.evaluate(statement.value)
     tables = {"I.module_attrs": attrs, "I.module_global_infos": infos}
     if not isinstance(value, FormCall) or value.form.name not in tables:
@@ -363,4 +362,3 @@ def _bound(source: Source, item: _Item, handler: Callable[..., Any]) -> Any:
         return bind_form(FormCall(item.form, (), item.kwargs), handler)
     except TypeError as error:
         raise DiagnosticError(str(error), source.span(item.node.decorator_list[0])) from None
-

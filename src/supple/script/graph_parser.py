@@ -20,8 +20,8 @@ from supple.ir.structural import structural_equal
 from supple.ir.types import AnyType, FuncType, PrimType, TupleType, prim_type
 from supple.script.evaluate import Environment, describe
 from supple.script.forms import Form, FormCall, Fresh, MetaVar, bind_form, check_flags, check_name
-from supple.script.loop_forms import plain
-from supple.script.loop_parser import is_docstring, plain_parameters, unquote
+from supple.script.loop_state import plain
+from supple.script.signature import is_docstring, plain_parameters, unquote
 from supple.script.source import Source
 from supple.script.symbols import SymbolEvaluator, declared_symbols
 from supple.script.type_forms import TypeForm, as_type

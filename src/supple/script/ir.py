@@ -19,7 +19,6 @@ module_attrs = Form("I.module_attrs", "Attributes of the module.")
 module_global_infos = Form("I.module_global_infos", "Global information of the module.")
 
 
-
 def metadata(text: str) -> dict[str, list[Constant]]:
     """The constants that a printed program carries as JSON (``script(show_meta=True)``).
 

@@ -42,21 +42,12 @@ from supple.ir.node import Expr, Stmt, Type
 from supple.ir.types import PointerType, PrimType, prim_type
 from supple.script.evaluate import Environment, describe
 from supple.script.forms import Declaration, DtypeForm, Form, FormCall, Fresh, as_name
-from supple.script.loop_forms import (
-    ASSIGNABLE,
-    LOOPS,
-    SCOPES,
-    STATEMENTS,
-    BlockInfo,
-    LoopForms,
-    LoopSpec,
-    buffer_from,
-    finish_block,
-    region_index,
-    store_index,
-)
+from supple.script.loop_buffers import buffer_from, region_index, store_index
+from supple.script.loop_forms import ASSIGNABLE, LOOPS, SCOPES, STATEMENTS, VALUES, finish_block
+from supple.script.loop_state import BlockInfo, LoopSpec, LoopState
+from supple.script.signature import is_docstring, plain_parameters, unquote
 from supple.script.source import Source
-from supple.script.symbols import SymbolEvaluator, declared_symbols
+from supple.script.symbols import declared_symbols
 
 Wrapper = Callable[[Stmt], Stmt]
 
@@ -69,7 +60,7 @@ class Frame:
     wrappers: list[tuple[int, Wrapper]] = field(default_factory=list)
 
 
-class LoopParser(LoopForms):
+class LoopParser(LoopState):
     """Reads one loop function."""
 
     literal_dtype = "int32"
@@ -545,6 +536,13 @@ class LoopParser(LoopForms):
 
     # --------------------------------------------------------------------------------------- expressions of this level
 
+    def form(self, call: FormCall, node: ast.Call) -> Any:
+        handler = VALUES.get(call.form.name)
+        if handler is None:
+            return call
+        self.at = node
+        return self.bind(call, handler, node)
+
     def attribute(self, value: Any, node: ast.Attribute) -> Any:
         if isinstance(value, Var) and is_buffer(value) and node.attr == "data":
             data = buffer_type(value).data
@@ -590,47 +588,3 @@ _STATEMENTS: dict[type[ast.stmt], Callable[[LoopParser, Any], None]] = {
 def join(statements: list[Stmt]) -> Stmt:
     """Several statements as one, without flattening: text that spells out a nested sequence keeps it."""
     return statements[0] if len(statements) == 1 else SeqStmt(tuple(statements))
-
-
-def is_docstring(statement: ast.stmt) -> bool:
-    """Whether a statement is a string that stands alone."""
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
-
-
-def plain_parameters(parser: SymbolEvaluator, node: ast.FunctionDef) -> list[ast.arg]:
-    """The parameters of a ``def``; defaults, ``*args``, ``**kwargs`` and keyword-only ones are refused."""
-    args = node.args
-    for extra, what in (
-        (args.vararg, "*args"),
-        (args.kwarg, "**kwargs"),
-        (args.kwonlyargs[0] if args.kwonlyargs else None, "keyword-only parameters"),
-        (next((d for d in args.defaults), None), "default values"),
-    ):
-        if extra is not None:
-            raise NotSupportedError(f"{what} are not supported in a program's function", parser.span(extra))
-    seen: set[str] = set()
-    parameters = [*args.posonlyargs, *args.args]
-    for arg in parameters:
-        if arg.arg in seen:
-            raise parser.error(arg, f"duplicate parameter {arg.arg!r}")
-        seen.add(arg.arg)
-    return parameters
-
-
-def unquote(parser: Any, annotation: ast.expr) -> ast.expr:
-    """The expression of an annotation that is written as a string."""
-    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        try:
-            tree = ast.parse(annotation.value.strip(), mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise parser.error(annotation, f"{annotation.value!r} is not a type", rule="syntax") from None
-        for inner in ast.walk(tree):
-            if isinstance(inner, ast.expr):
-                ast.copy_location(inner, annotation)
-        return tree
-    return annotation
-

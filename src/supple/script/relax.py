@@ -89,7 +89,9 @@ def _one(name: str, ty: _Value, older: _Value) -> _Value:
     return _type_list(ty if ty is not None else older)
 
 
-def call_tir(func: _Value, args: _Value, out_ty: _Value = None, tir_vars: _Value = None, *, out_sinfo: _Value = None) -> Call:
+def call_tir(
+    func: _Value, args: _Value, out_ty: _Value = None, tir_vars: _Value = None, *, out_sinfo: _Value = None
+) -> Call:
     """Call a loop function of the module: ``R.call_tir(cls.f, (x, w), out_ty=R.Tensor((n, 4), "float32"))``."""
     return _calls.call_tir(func, args, _required("call_tir", out_ty, out_sinfo), tir_vars)
 
@@ -170,8 +172,8 @@ _LATER = frozenset((
 ))  # fmt: skip
 _OWN = [
     "function", "dataflow", "output", "match_cast", "func_attr", "Tensor", "Tuple", "Shape", "Prim", "Callable",
-    "Object", "Any", "String", "ExternFunc", "const", "shape", "prim_value", "call_tir", "call_tir_inplace", "call_dps_packed",
-    "call_packed", "call_pure_packed", *_SPELLED,
+    "Object", "Any", "String", "ExternFunc", "const", "shape", "prim_value", "call_tir", "call_tir_inplace",
+    "call_dps_packed", "call_packed", "call_pure_packed", *_SPELLED,
 ]  # fmt: skip
 __all__ = sorted(_OWN)
 
@@ -183,4 +185,3 @@ def __getattr__(name: str) -> _Value:
     if name in _LATER and f"relax.{name}" not in OPS:
         raise NotSupportedError(f"R.{name} is not supported yet")
     return _operator("relax", name)
-

@@ -15,7 +15,7 @@ from supple.ir.module import IRModule
 from supple.script import ir, relax, tir, tirx
 from supple.script.entry import FunctionDecorator, decorator_of, read_module
 from supple.script.evaluate import SAFE_BUILTINS, Environment, Evaluator
-from supple.script.loop_parser import is_docstring
+from supple.script.signature import is_docstring
 from supple.script.source import text_source
 
 _MODULES: dict[str, ModuleType] = {"ir": ir, "relax": relax, "tirx": tirx, "tir": tir}

@@ -275,6 +275,8 @@ def __getattr__(name: str) -> Any:
     found = _DTYPES.get(name) or _PLAIN.get(name)
     if found is not None:
         return found
+    if f"tirx.{name}" in OPS and name not in _SPECIAL:  # declared after this module was loaded
+        return _intrinsic_function(name)
     if name.startswith("__"):
         raise AttributeError(name)
     try:
@@ -286,4 +288,3 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         raise NotSupportedError(f"T.{name} is not supported yet")
     raise AttributeError(f"T has no name {name!r}{did_you_mean(name, __all__)}")
-

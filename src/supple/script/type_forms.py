@@ -149,4 +149,3 @@ Prim = TypeForm("R.Prim", "A scalar: R.Prim('int64').", build=_prim)
 Callable_ = TypeForm("R.Callable", "A function: R.Callable((R.Tensor,), R.Tensor, purity=True).", build=_callable)
 String = TypeForm("R.String", "A string value.", build=lambda p: StringType())
 Any_ = TypeForm("R.Any", "Any value.", build=_any)
-

@@ -1,0 +1,168 @@
+"""What is known while a loop function is read: loops and blocks around, and small converters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from supple.base import dtypes
+from supple.base.errors import TypeCheckError
+from supple.base.source import Span
+from supple.ir.expr import (
+    Add,
+    IntImm,
+    Sub,
+    Var,
+    const,
+    is_scalar,
+    match_dtypes,
+    scalar_dtype,
+)
+from supple.ir.loop import (
+    AllocBuffer,
+    BufferRegion,
+    ForKind,
+    IterVar,
+    MatchBufferRegion,
+)
+from supple.ir.node import Expr, Stmt
+from supple.ir.structural import structural_equal
+from supple.script.evaluate import Environment, describe
+from supple.script.forms import FormCall, as_name
+from supple.script.source import Source
+from supple.script.symbols import SymbolEvaluator
+
+
+@dataclass
+class LoopRange:
+    """One loop's range; ``step`` None is 1."""
+
+    min: Expr
+    extent: Expr
+    step: Expr | None = None
+
+
+@dataclass
+class LoopSpec:
+    """What a ``for`` header says."""
+
+    kind: ForKind
+    ranges: list[LoopRange]
+    annotations: dict[str, Any] = field(default_factory=dict)
+    thread: str | None = None
+
+
+@dataclass
+class BlockInfo:
+    """A block while it is read."""
+
+    name: str
+    span: Span | None
+    depth: int = 0
+    iter_vars: list[IterVar] = field(default_factory=list)
+    iter_values: list[Expr] = field(default_factory=list)
+    allocs: list[Var] = field(default_factory=list)
+    provisional: list[AllocBuffer] = field(default_factory=list)
+    matches: list[MatchBufferRegion] = field(default_factory=list)
+    reads: list[BufferRegion] | None = None
+    writes: list[BufferRegion] | None = None
+    predicate: Expr | None = None
+    init: Stmt | None = None
+    annotations: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def touched(self) -> bool:
+        """Whether anything that only a block can have was said."""
+        return bool(
+            self.iter_vars
+            or self.allocs
+            or self.matches
+            or self.reads is not None
+            or self.writes is not None
+            or self.annotations
+            or self.init is not None
+            or self.predicate is not None
+        )
+
+
+class LoopState(SymbolEvaluator):
+    """State of reading a loop function, and what calls of forms mean as values."""
+
+    literal_dtype = "int32"
+
+    def __init__(self, source: Source, env: Environment) -> None:
+        super().__init__(source, env)
+        self.block = BlockInfo("root", None)
+        self.depth = 0  # loops, branches and blocks around
+        self.has_blocks = False
+        self.params: list[Var] = []
+        self.matched: dict[int, Var] = {}  # handle parameter -> the buffer that it became
+        self.ranges: dict[int, tuple[Expr, Expr]] = {}  # loop variable -> min, extent
+        self.block_vars: set[int] = set()
+        self.attrs: dict[str, Any] = {}
+
+    def emit(self, statement: Stmt, node: ast.AST | None = None) -> None:
+        raise NotImplementedError
+
+    def enclose(self, wrap: Callable[[Stmt], Stmt]) -> None:
+        raise NotImplementedError
+
+
+# ----------------------------------------------------------------------------------------------------- small converters
+
+
+def as_int(p: LoopState, value: Any, dtype: str | None = None) -> Expr:
+    """An integer scalar; a Python int takes ``dtype`` (int32 by default)."""
+    if isinstance(value, Expr):
+        if is_scalar(value) and not dtypes.is_float(scalar_dtype(value)):
+            return value
+        raise TypeCheckError("expected an integer", None, "an integer scalar", describe(value))
+    if isinstance(value, str):
+        return p.symbol_text(value, p.at)
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeCheckError("expected an integer", None, "an integer scalar", describe(value))
+    return const(value.__index__(), dtype)
+
+
+def pair(p: LoopState, a: Any, b: Any) -> tuple[Expr, Expr]:
+    """Two integers of one dtype: a Python int follows the other."""
+    if isinstance(a, Expr) and isinstance(b, Expr):
+        left, right = match_dtypes(as_int(p, a), as_int(p, b))
+        return left, right
+    if isinstance(a, Expr):
+        return as_int(p, a), as_int(p, b, scalar_dtype(as_int(p, a)))
+    right = as_int(p, b)
+    return as_int(p, a, scalar_dtype(right)), right
+
+
+def distance(low: Expr, high: Expr) -> Expr:
+    """``high - low`` as the extent of a range: literals are folded, ``low + e`` gives back ``e``."""
+    if isinstance(low, IntImm) and isinstance(high, IntImm):
+        return const(high.value - low.value, low.dtype)
+    if isinstance(low, IntImm) and low.value == 0:
+        return high
+    if isinstance(high, Add) and structural_equal(high.a, low):
+        return high.b
+    return Sub(high, low)
+
+
+def plain(value: Any) -> Any:
+    """An attribute or annotation: Python values and IR nodes as they are, containers rebuilt."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(plain(v) for v in value)
+    if isinstance(value, dict):
+        return {as_name(k, "a key"): plain(v) for k, v in value.items()}
+    if value is None or isinstance(value, (bool, int, float, str, Expr)):
+        return value
+    if isinstance(value, FormCall):
+        raise TypeCheckError(f"{value.form.name} cannot be an attribute")
+    raise TypeCheckError(f"{describe(value)} cannot be an attribute", None, "a number, string, list or dict")
+
+
+def names_of(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeCheckError(f"{what}: expected a dict", None, "{'name': value}", describe(value))
+    result: dict[str, Any] = plain(value)
+    return result
