@@ -143,6 +143,10 @@ class Activation:
 
     def end(self) -> None:
         """Finish a call: give up what it holds."""
+        result = self.words[_RESULT]
+        if result:
+            self.words[_RESULT] = 0
+            runtime().decref(result)
         if self.boxed:
             decref = runtime().decref
             for address in self.boxed:
@@ -163,17 +167,15 @@ class Activation:
         return self._bind_arrays(plan.address, plan.count, objects, self.address, _NDARRAY) == 1
 
     def take_result(self, kind: str) -> Any:
-        """The result as a Python value; the native reference is given up."""
+        """The result as a Python value. The native reference goes with a fresh tensor, else `end` gives it up."""
         words = self.words
         address, head, data, owner, ndim = words[_RESULT : _RESULT + 5].tolist()
         if head & 0xFFFFFFFF == abi.Kind.TENSOR and not owner and ndim <= abi.RESULT_DESCRIBED_DIMS:
             if not self.address <= address < self.end_address and not is_kept(address):
                 shape = tuple(words[_RESULT + 5 : _RESULT + 5 + ndim])
+                words[_RESULT] = 0
                 return present(owned_array(address, data, shape, head >> 32), kind)
-        try:
-            return unbox(address, self.argument_map(), kind)
-        finally:
-            runtime().decref(address)
+        return unbox(address, self.argument_map(), kind)
 
     def call_python(self, function: Callable[..., Any], args_address: int, count: int, result_address: int) -> None:
         """Call a packed function on native objects and store its boxed result."""
