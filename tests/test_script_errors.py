@@ -254,6 +254,20 @@ def test_texts(text, line, message):
         assert message in str(error)
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "tuple(range(10 ** 12))", "[i for i in range(10 ** 12)]", "'a'.ljust(10 ** 12)", "'%1000000000d' % 1",
+        "f'{1:>1000000000}'", "[().__class__ for i in range(1)]", "(lambda: ().__class__)()", "open('x')", "eval('1')",
+        "__import__('os')", "T.np", "R.supple", "(1).to_bytes(10 ** 12)", "[0] * 10 ** 10", "1 << 10 ** 10",
+        "[T.__dict__ for i in range(1)]", "getattr(T, 'x')",
+    ],
+)  # fmt: skip
+def test_text_cannot_hang_or_reach_out(expression):
+    error = refused(f"@T.prim_func\ndef f(n: T.int32):\n    x = T.meta_var({expression})\n    T.evaluate(n)\n")
+    assert error.span is not None and error.span.line == 3
+
+
 def test_long_chains_are_no_error():
     chain = " + ".join(["x"] * 5000)
     func = from_source(f"@T.prim_func\ndef f(A: T.Buffer((1,), 'float32'), x: T.float32):\n    A[0] = {chain}\n")

@@ -65,6 +65,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 _PLAIN_ONLY = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 _MAX_CONSTANT_BITS = 4096
 _MAX_REPEAT = 1_000_000
+_MAX_RANGE = 1 << 16  # the longest range of Python's that a program given as text may walk
 
 SAFE_BUILTINS = {
     name: getattr(builtins, name)
@@ -259,6 +260,8 @@ class Evaluator:
                 size = a.bit_length() + abs(b)
             if size > _MAX_CONSTANT_BITS:
                 raise self.error(node, "the constant is too large")
+        elif isinstance(node.op, ast.Mod) and isinstance(a, str) and self.env.restricted:
+            raise self.error(node, "formats are not available in a program given as text")
         elif isinstance(node.op, ast.Mult):
             for items, count in ((a, b), (b, a)):
                 repeated = isinstance(items, (str, tuple, list)) and isinstance(count, int)
@@ -355,6 +358,8 @@ class Evaluator:
         name = node.attr
         if name.startswith("_") and (self.env.restricted or is_script_module(value)):
             raise self.error(node, f"the name {name!r} is private")
+        if self.env.restricted and type(value).__module__ == "builtins" and not is_script_module(value):
+            raise self.error(node, f"methods of {type(value).__name__} are not available in a program given as text")
         if is_script_module(value):
             return module_attribute(self, value, node)
         try:
@@ -418,6 +423,8 @@ class Evaluator:
         if isinstance(function, Var):
             return self.call_value(function, args, kwargs, node)
         try:
+            if function is range and self.env.restricted:
+                return bounded_range(*args)
             return function(*args, **kwargs)
         except Exception as error:
             made = self.convert(error, node, function)
@@ -442,10 +449,14 @@ class Evaluator:
         yield from ()
         if self.env.restricted:
             for inner in ast.walk(node):
-                if isinstance(inner, ast.Attribute) and inner.attr.startswith("_"):
-                    raise self.error(inner, f"the name {inner.attr!r} is private")
+                if isinstance(inner, ast.Attribute) and not self._is_script_name(inner):
+                    raise self.error(inner, f"the attribute {inner.attr!r} is not available here")
+                if isinstance(inner, ast.FormattedValue) and inner.format_spec is not None:
+                    raise self.error(inner, "formats are not available in a program given as text")
         names = self.env.merged()
         names.setdefault("__builtins__", SAFE_BUILTINS if self.env.restricted else builtins.__dict__)
+        if self.env.restricted:
+            names["range"] = bounded_range
         for scope in self.scopes:
             names.update({k: v.value if isinstance(v, MetaVar) else v for k, v in scope.items()})
         code = compile(ast.Expression(node), self.source.file, "eval")
@@ -455,6 +466,16 @@ class Evaluator:
             raise self.error(node, str(error), rule="undefined") from None
         except Exception as error:
             raise self.convert(error, node) from None
+
+    def _is_script_name(self, node: ast.Attribute) -> bool:
+        """Whether an attribute is a public name of ``T``, ``R``, ``I``, or of a node of the program."""
+        base = node.value
+        if node.attr.startswith("_"):
+            return False
+        if isinstance(base, ast.Name):
+            value = self.lookup(base.id)
+            return is_script_module(value) or isinstance(value, Expr)
+        return isinstance(base, ast.Attribute) and self._is_script_name(base)
 
     def refuse(self, statement: ast.stmt, where: str) -> NoReturn:
         """Refuse a Python statement by name."""
@@ -494,6 +515,14 @@ def module_attribute(evaluator: Evaluator, module: Any, node: ast.Attribute) -> 
         raise evaluator.convert(error, node) from None
     except AttributeError as error:
         raise evaluator.error(node, str(error), rule="undefined") from None
+
+
+def bounded_range(*args: Any) -> range:
+    """Python's ``range``, refused when it is so long that walking it could hang."""
+    made = range(*args)
+    if len(made) > _MAX_RANGE:
+        raise ValueError(f"the range is too long to be walked while the program is read ({len(made)} items)")
+    return made
 
 
 def describe(value: Any) -> str:
