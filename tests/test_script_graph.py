@@ -523,3 +523,47 @@ def test_types_made_by_python():
     with pytest.raises(ValueError, match=r"\(4\) is the number|write \(4,\)") as caught:
         R.Tensor((4), "float32")
     assert caught.value.span.file == __file__
+
+
+UPSTREAM = """
+# from typing import TypeVar
+# from tvm.script import ir as I
+K = TypeVar("K")
+M = TypeVar("M")
+n = TypeVar("n")
+@I.ir_module
+class Module:
+    @T.prim_func(private=True, s_tir=True)
+    def linear(X: T.Buffer((M, K), "float32"), Z: T.Buffer((M, K), "float32")):
+        # with T.sblock("root"):
+        Y = T.sblock_alloc_buffer((M, K))
+        for i, j in T.grid(M, K):
+            with T.sblock("Z"):
+                v_i, v_j = T.axis.remap("SS", [i, j])
+                T.reads(X[v_i, v_j])
+                T.writes(Z[v_i, v_j])
+                Z[v_i, v_j] = T.if_then_else(v_i < T.int64(3), X[v_i, v_j], T.Cast("float32", v_j // T.int64(2)))
+
+    @R.function
+    def main(x: R.Tensor((n, 784), dtype="float32"), c: R.Tensor((), dtype="bool"), s: R.Shape([n, "n + 1"])):
+        with R.dataflow():
+            gv: R.Tensor((n, 784), dtype="float32") = R.nn.relu(x)
+            R.output(gv)
+        if c:
+            y_then: R.Tensor((n, 784), dtype="float32") = R.add(gv, R.const(1.0, "float32"))
+            y: R.Tensor((n, 784), dtype="float32") = y_then
+        else:
+            y: R.Tensor((n, 784), dtype="float32") = gv
+        t: R.Tuple(R.Tensor((n, 784), dtype="float32"), R.Tensor((n, 784), dtype="float32")) = y, gv
+        z: R.Tensor((n, 784), dtype="float32") = t[0]
+        return z
+"""
+
+
+def test_text_with_type_variables():
+    mod = round_trip(from_source(UPSTREAM))
+    main = mod["main"]
+    n = main.params[0].ty.shape.values[0]
+    assert main.params[2].ty.values[0] is n
+    branch = next(node for node in pre_order(main) if isinstance(node, If))
+    assert branch.true_branch.body.name == "y_then" and branch.false_branch.body.name == "gv"

@@ -388,15 +388,9 @@ class GraphParser(SymbolEvaluator):
                 self._misplaced_return(last)
             raise self.error(last, "a branch ends by binding its result to a name", rule="if")
         value: Any
-        if isinstance(last, ast.Assign):
+        if isinstance(last, (ast.Assign, ast.AnnAssign)) and last.value is not None:
             try:
-                value = self.evaluate(last.value)
-                if isinstance(value, FormCall):
-                    self._bind_name(name, value, last.value, last)
-                    value = self.lookup(name.id)
-                value = self.builder.normalize(self.value(value, last.value))
-                if not isinstance(value, (Var, Tuple)) and isinstance(value, (Call, TupleGetItem)):
-                    value = self.builder.emit(value, name.id, None, None, self.span(name))
+                value = self._branch_value(last, last.value, name)
             except Exception as error:
                 made = self.convert(error, last)
                 raise made from made.__cause__
@@ -405,6 +399,20 @@ class GraphParser(SymbolEvaluator):
             value = self.lookup(name.id)
         self.scopes.pop()
         return name, self.builder.end_scope(value, self.span(last))
+
+    def _branch_value(self, last: ast.Assign | ast.AnnAssign, node: ast.expr, name: ast.Name) -> Any:
+        """The result of a branch: what is a value already is not bound to another variable."""
+        given = self.evaluate(node)
+        if isinstance(given, FormCall):
+            self._bind_name(name, given, node, last)
+            return self.lookup(name.id)
+        value = self.builder.normalize(self.value(given, node))
+        annotation = self.type_of(unquote(self, last.annotation)) if isinstance(last, ast.AnnAssign) else None
+        if annotation is not None and structural_equal(annotation, getattr(value, "ty", None)):
+            annotation = None
+        if annotation is not None or isinstance(value, (Call, TupleGetItem)):
+            value = self.builder.emit(value, name.id, annotation, None, self.span(name))
+        return value
 
     def _function(self, statement: ast.FunctionDef) -> None:
         for decorator in statement.decorator_list[:1]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, TypeVar
 
 from supple.base import dtypes
 from supple.base.errors import DiagnosticError
@@ -62,6 +62,12 @@ class SymbolEvaluator(Evaluator):
             self.symbols[name] = found
         return found
 
+    def _name(self, node: ast.Name) -> Any:
+        value = super()._name(node)
+        if isinstance(value, TypeVar):  # n = TypeVar("n") before the program: one symbol a function
+            return self.symbol(value.__name__, self.span(node))
+        return value
+
     def symbol_text(self, text: str, place: ast.AST | None) -> Expr:
         """``"n"`` or ``"n + 1"`` as an expression over the function's symbols."""
         where = self.span(place) if place is not None else None
@@ -92,6 +98,8 @@ class SymbolEvaluator(Evaluator):
             return self.symbol_text(value, self.at)
         if isinstance(value, MetaVar):
             value = value.value
+        if isinstance(value, TypeVar):
+            return self.symbol(value.__name__, None if self.at is None else self.span(self.at))
         if isinstance(value, Fresh):
             raise TypeError("give the new symbol a name first: n = T.int64()")
         if isinstance(value, Expr):

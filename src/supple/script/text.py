@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from supple.base.errors import DiagnosticError, NotSupportedError
 from supple.base.source import Span
@@ -31,7 +31,7 @@ def from_source(
     what the decorators say. Raises `DiagnosticError`, with the place, for text that is not such a program.
     """
     source = text_source(text)
-    names: dict[str, Any] = {"I": ir, "R": relax, "T": tirx, **(extra_vars or {})}
+    names: dict[str, Any] = {"I": ir, "R": relax, "T": tirx, "TypeVar": TypeVar, **(extra_vars or {})}
     env = Environment(names, SAFE_BUILTINS, restricted=True)
     evaluator = Evaluator(source, env)
     result: IRModule | Function | PrimFunc | None = None
@@ -84,7 +84,7 @@ def _imported(evaluator: Evaluator, statement: ast.Import | ast.ImportFrom) -> d
     result: dict[str, Any] = {}
     module = statement.module if isinstance(statement, ast.ImportFrom) else None
     for alias in statement.names:
-        if module == "__future__":
+        if module == "__future__" or (module == "typing" and alias.name == "TypeVar"):
             continue
         if module in _PACKAGES and alias.name in _MODULES:
             result[alias.asname or alias.name] = _MODULES[alias.name]

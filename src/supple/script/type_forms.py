@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from supple.base.errors import DiagnosticError, NotSupportedError, TypeCheckError
 from supple.ir.expr import Var, const, is_scalar
@@ -63,7 +63,7 @@ def _needs_symbols(form: Form, args: Any, kwargs: Any) -> bool:
         stack.append(value)
     while stack:
         value = stack.pop()
-        if isinstance(value, (str, FormCall)):
+        if isinstance(value, (str, FormCall, TypeVar)):
             return True
         if isinstance(value, (list, tuple)):
             stack.extend(value)
