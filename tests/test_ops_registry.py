@@ -34,7 +34,7 @@ def arrays_of(sample: Sample) -> list[Any]:
     """Concrete arguments: arrays, lists of arrays, shapes."""
 
     def make(value: Any, seed: int) -> Any:
-        if isinstance(value, list):
+        if isinstance(value, list) and not all(isinstance(v, int) for v in value):
             return [make(v, seed * 10 + i) for i, v in enumerate(value)]
         if isinstance(value, tuple):
             return random_array(value, "float32", seed)
@@ -46,7 +46,7 @@ def arrays_of(sample: Sample) -> list[Any]:
 def prepared(op: Op, sample: Sample) -> Sample:
     """The sample's arguments in the signature's own order, its conveniences resolved."""
     prepare = op.facts.get("prepare")
-    return sample if prepare is None else Sample(*prepare(*sample.args, **sample.attrs))
+    return sample if prepare is None else Sample(*prepare(*sample.args, **sample.attrs), static=sample.static)
 
 
 def variables(arrays: list[Any], symbols: dict[int, Var] | None) -> list[Any]:
@@ -59,7 +59,7 @@ def variables(arrays: list[Any], symbols: dict[int, Var] | None) -> list[Any]:
 
     def make(value: Any) -> Any:
         if isinstance(value, list):
-            return [make(v) for v in value]
+            return [as_expr(v) if isinstance(v, int) else make(v) for v in value]
         if isinstance(value, ShapeOf):
             return list(value.values)
         if isinstance(value, (int, float)):
@@ -68,6 +68,11 @@ def variables(arrays: list[Any], symbols: dict[int, Var] | None) -> list[Any]:
         return Var("x", TensorType(shape, dtypes.from_numpy(value.dtype)))
 
     return [make(a) for a in arrays]
+
+
+def symbol_table(sample: Sample) -> dict[int, Var] | None:
+    """Where symbols go that stand for extents; None when the sample cannot be symbolic."""
+    return None if sample.static or any(isinstance(a, ShapeOf) for a in sample.args) else {}
 
 
 def reference(op: Op, sample: Sample, arrays: list[Any], attrs: dict[str, Any]) -> Any:
@@ -114,7 +119,7 @@ def tolerance(dtype: np.dtype[Any], actual: Any, expected: Any) -> None:
 def test_type_and_lowering_agree_with_the_reference(op: Op, sample: Sample, symbolic: bool) -> None:
     sample = prepared(op, sample)
     arrays = arrays_of(sample)
-    symbols: dict[int, Var] | None = {} if symbolic and not any(isinstance(a, ShapeOf) for a in arrays) else None
+    symbols = symbol_table(sample) if symbolic else None
     args = variables(arrays, symbols)
     call = op(*args, **sample.attrs)
     expected = reference(op, sample, arrays, call.attrs)
@@ -167,7 +172,7 @@ def test_builder_deduces_and_normalises() -> None:
 def test_print_and_parse_give_the_same_call(op: Op, sample: Sample) -> None:
     sample = prepared(op, sample)
     params: list[Var] = []
-    symbols: dict[int, Var] | None = None if any(isinstance(a, ShapeOf) for a in sample.args) else {}
+    symbols = symbol_table(sample)
 
     def fresh(value: Any) -> Any:
         if isinstance(value, list):

@@ -1,5 +1,31 @@
 """All operators. Importing this package declares them; look one up with ``supple.ir.op.Op.get("relax.add")``."""
 
-from supple.ops import activation, binary, calls, create, linalg, manipulate, normalize, reduce, ternary, unary
+from supple.ops import (
+    activation,
+    arrange,
+    binary,
+    calls,
+    create,
+    index,
+    linalg,
+    manipulate,
+    normalize,
+    reduce,
+    ternary,
+    unary,
+)
 
-__all__ = ["activation", "binary", "calls", "create", "linalg", "manipulate", "normalize", "reduce", "ternary", "unary"]
+__all__ = [
+    "activation",
+    "arrange",
+    "binary",
+    "calls",
+    "create",
+    "index",
+    "linalg",
+    "manipulate",
+    "normalize",
+    "reduce",
+    "ternary",
+    "unary",
+]

@@ -9,7 +9,7 @@
 
 The rule's parameters are the operator's signature. Their annotations say what each takes: ``TensorType`` and
 ``Tensors`` (the rule sees types), ``Expr``, ``Shape``, ``Scalar``, ``Scalars`` (it sees expressions), or an attribute:
-``int``, ``bool``, ``float``, ``str``, ``DType``, ``Axes``, ``Axis``.
+``int``, ``bool``, ``float``, ``str``, ``DType``, ``Axes``, ``Axis``, ``Sections``.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ Scalars: TypeAlias = Expr
 DType: TypeAlias = str | None
 Axes: TypeAlias = tuple[int, ...] | None
 Axis: TypeAlias = int | None
+Sections: TypeAlias = int | tuple[int, ...]
 
 
 def _int(value: Any) -> int:
@@ -73,6 +74,10 @@ def _str(value: Any) -> str:
     return value
 
 
+def _sections(value: Any) -> int | tuple[int, ...]:
+    return tuple(_int(v) for v in value) if isinstance(value, (list, tuple)) else _int(value)
+
+
 def _optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
@@ -87,6 +92,7 @@ _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "DType": _dtype,
     "Axes": _axes,
     "Axis": _optional(_int),
+    "Sections": _sections,
 }
 
 
@@ -109,10 +115,11 @@ def _params(rule: Callable[..., Any]) -> tuple[Param, ...]:
 @dataclass
 class Sample:
     """Arguments for one test call. A tuple of ints is the shape of a float32 tensor, an array is itself, a list is a
-    tuple of tensors, `ShapeOf` is a shape argument."""
+    tuple of tensors, `ShapeOf` is a shape argument. ``static``: the type rule needs the extents as numbers."""
 
     args: tuple[Any, ...]
     attrs: dict[str, Any] = field(default_factory=dict)
+    static: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,11 @@ class ShapeOf:
 def sample(*args: Any, **attrs: Any) -> Sample:
     """A `Sample` of positional arguments and attributes."""
     return Sample(args, attrs)
+
+
+def static_sample(*args: Any, **attrs: Any) -> Sample:
+    """A `Sample` that is not tried with symbolic extents."""
+    return Sample(args, attrs, static=True)
 
 
 def _quiet(ref: Callable[..., Any] | None) -> Callable[..., Any] | None:

@@ -1,0 +1,365 @@
+"""More operators that move elements: split, stack, repeat, tile, flip, outer, pad, pixel_shuffle."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from supple.build import te
+from supple.ir import expr as E
+from supple.ir.expr import IntImm, const, int64
+from supple.ir.intrinsics import intrinsic
+from supple.ir.node import Expr, Type
+from supple.ir.op import Fusion
+from supple.ir.types import TensorType, TupleType
+from supple.ops.declare import Axes, Axis, Sections, Tensors, fail, operator, sample, static_sample
+from supple.ops.shapes import normalize_axis, same_dtype
+from supple.sym.relate import dim_text, tensor, tensor_dims
+from supple.sym.simplify import SHAPES
+
+# --------------------------------------------------------------------------------------------------------------- split
+
+
+def _pieces(extent: Expr, indices_or_sections: Any) -> list[tuple[Expr, Expr]]:
+    """Start and extent of every piece."""
+    if isinstance(indices_or_sections, int):
+        sections = indices_or_sections
+        if sections < 1:
+            fail("split: needs at least one section", "a positive number", str(sections))
+        if SHAPES.equal(E.FloorMod(extent, int64(sections)), int64(0)) is not True:
+            fail(
+                "split: the extent is not proved to be a multiple of the sections",
+                f"a multiple of {sections}",
+                dim_text(extent),
+                hint="give the indices to split at",
+            )
+        size = SHAPES.simplify(E.FloorDiv(extent, int64(sections)))
+        return [(SHAPES.simplify(E.Mul(size, int64(n))), size) for n in range(sections)]
+    inner = [SHAPES.simplify(E.Max(E.Min(int64(i), extent), int64(0))) for i in indices_or_sections]
+    bounds: list[Expr] = [int64(0), *inner, extent]
+    return [(low, SHAPES.simplify(E.Max(E.Sub(high, low), int64(0)))) for low, high in itertools.pairwise(bounds)]
+
+
+def _split_lower(x: te.TensorValue, indices_or_sections: Any, axis: int) -> list[te.TensorValue]:
+    place = normalize_axis("split", axis, x.ndim)
+
+    def piece(n: int, start: Expr, size: Expr) -> te.TensorValue:
+        dims = (*x.shape[:place], size, *x.shape[place + 1 :])
+        return te.compute(dims, lambda *i: x[(*i[:place], E.Add(start, i[place]), *i[place + 1 :])], f"T_split_{n}")
+
+    return [piece(n, *p) for n, p in enumerate(_pieces(x.shape[place], indices_or_sections))]
+
+
+def _split_ref(x: Any, indices_or_sections: Any, axis: int) -> Any:
+    given = indices_or_sections if isinstance(indices_or_sections, int) else list(indices_or_sections)
+    return tuple(np.split(x, given, axis))
+
+
+@operator(
+    fusion=Fusion.INJECTIVE,
+    lower=_split_lower,
+    ref=_split_ref,
+    samples=lambda: [
+        static_sample((4, 6), indices_or_sections=3, axis=1),
+        sample((7, 2), indices_or_sections=[2, 5], axis=0),
+        sample((3,), indices_or_sections=[1, 9]),
+    ],
+)
+def split(x: TensorType, indices_or_sections: Sections, axis: int = 0) -> Type:
+    """A tuple of pieces along ``axis``: that many equal ones, or those between the given indices."""
+    dims = tensor_dims(x)
+    if dims is None:
+        count = indices_or_sections if isinstance(indices_or_sections, int) else len(indices_or_sections) + 1
+        return TupleType(tuple(TensorType(None, x.dtype, x.ndim) for _ in range(count)))
+    place = normalize_axis("split", axis, len(dims))
+    return TupleType(
+        tuple(
+            tensor((*dims[:place], size, *dims[place + 1 :]), x.dtype)
+            for _, size in _pieces(dims[place], indices_or_sections)
+        )
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- stack
+
+
+def _stack_lower(tensors: Sequence[te.TensorValue], axis: int) -> te.TensorValue:
+    place = normalize_axis("stack", axis, tensors[0].ndim + 1)
+    shape = tensors[0].shape
+
+    def body(*i: Any) -> Expr:
+        rest = (*i[:place], *i[place + 1 :])
+        value = tensors[-1][rest]
+        for n in reversed(range(len(tensors) - 1)):
+            value = intrinsic("if_then_else", E.EQ(i[place], int64(n)), tensors[n][rest], value)
+        return value
+
+    return te.compute((*shape[:place], int64(len(tensors)), *shape[place:]), body, "T_stack")
+
+
+@operator(
+    fusion=Fusion.INJECTIVE,
+    lower=_stack_lower,
+    ref=lambda tensors, axis: np.stack(tensors, axis),
+    samples=lambda: [sample([(2, 3), (2, 3)]), sample([(2, 3), (2, 3), (2, 3)], axis=-1), sample([(0,)])],
+)
+def stack(tensors: Tensors, axis: int = 0) -> Type:
+    """Tensors of one shape side by side along a new axis."""
+    if not tensors:
+        fail("stack: needs at least one tensor", "a non-empty tuple", "()")
+    first = tensors[0]
+    dims = tensor_dims(first)
+    for n, other in enumerate(tensors[1:], 1):
+        same_dtype("stack", first, other)
+        given = tensor_dims(other)
+        if dims is None or given is None:
+            continue
+        if len(dims) != len(given):
+            fail("stack: the tensors have different ranks", f"{len(dims)} dimensions", f"{len(given)} dimensions")
+        for a, b in zip(dims, given, strict=True):
+            if SHAPES.equal(a, b) is not True:
+                fail(f"stack: tensor {n} has another shape", dim_text(a), dim_text(b), hint="R.match_cast relates them")
+    if dims is None:
+        return TensorType(None, first.dtype, -1 if first.ndim == -1 else first.ndim + 1)
+    place = normalize_axis("stack", axis, len(dims) + 1)
+    return tensor((*dims[:place], int64(len(tensors)), *dims[place:]), first.dtype)
+
+
+# -------------------------------------------------------------------------------------------------- repeat, tile, flip
+
+
+def _repeat_lower(data: te.TensorValue, repeats: int, axis: Axis) -> te.TensorValue:
+    place = 0 if axis is None else normalize_axis("repeat", axis, data.ndim)
+    dims = list(data.shape)
+    dims[place] = SHAPES.simplify(E.Mul(dims[place], int64(repeats)))
+
+    def body(*i: Any) -> Expr:
+        return data[(*i[:place], E.FloorDiv(i[place], int64(repeats)), *i[place + 1 :])]
+
+    return te.compute(dims, body, "T_repeat")
+
+
+@operator(
+    fusion=Fusion.BROADCAST,
+    lower=_repeat_lower,
+    ref=lambda data, repeats, axis: np.repeat(data, repeats, axis),
+    samples=lambda: [sample((2, 3), repeats=2, axis=1), sample((4,), repeats=3), sample((2, 3), repeats=1, axis=0)],
+)
+def repeat(data: TensorType, repeats: int, axis: Axis = None) -> Type:
+    """Each element ``repeats`` times along ``axis``. Without an axis, ``data`` has one dimension."""
+    if repeats < 0:
+        fail("repeat: the count is negative", "a size", str(repeats))
+    if axis is None and data.ndim not in (-1, 1):
+        fail("repeat: an axis is needed", "1 dimension, or an axis", f"{data.ndim} dimensions", hint="R.flatten first")
+    dims = tensor_dims(data)
+    if dims is None:
+        return TensorType(None, data.dtype, data.ndim)
+    place = 0 if axis is None else normalize_axis("repeat", axis, len(dims))
+    return tensor((*dims[:place], E.Mul(dims[place], int64(repeats)), *dims[place + 1 :]), data.dtype)
+
+
+def _tile_dims(dims: Sequence[Expr], repeats: Sequence[int]) -> tuple[list[Expr], list[int]]:
+    ndim = max(len(dims), len(repeats))
+    padded = [*([int64(1)] * (ndim - len(dims))), *dims]
+    counts = [*([1] * (ndim - len(repeats))), *repeats]
+    return [SHAPES.simplify(E.Mul(d, int64(c))) for d, c in zip(padded, counts, strict=True)], counts
+
+
+def _tile_lower(data: te.TensorValue, repeats: Axes) -> te.TensorValue:
+    dims, _ = _tile_dims(data.shape, repeats or ())
+    extra = len(dims) - data.ndim
+
+    def body(*i: Any) -> Expr:
+        return data[tuple(E.FloorMod(index, dim) for index, dim in zip(i[extra:], data.shape, strict=True))]
+
+    return te.compute(dims, body, "T_tile")
+
+
+@operator(
+    fusion=Fusion.BROADCAST,
+    lower=_tile_lower,
+    ref=lambda data, repeats: np.tile(data, repeats),
+    samples=lambda: [sample((2, 3), repeats=[2, 1]), sample((2,), repeats=[3, 2]), sample((2, 3), repeats=2)],
+)
+def tile(data: TensorType, repeats: Axes) -> Type:
+    """The tensor repeated as a whole along each axis (numpy's rules for missing axes)."""
+    dims = tensor_dims(data)
+    if any(r < 0 for r in repeats or ()):
+        fail("tile: a count is negative", "sizes", str(repeats))
+    if dims is None:
+        return TensorType(None, data.dtype, -1 if data.ndim == -1 else max(data.ndim, len(repeats or ())))
+    return tensor(_tile_dims(dims, repeats or ())[0], data.dtype)
+
+
+def _flip_lower(data: te.TensorValue, axis: int) -> te.TensorValue:
+    place = normalize_axis("flip", axis, data.ndim)
+
+    def body(*i: Any) -> Expr:
+        last = E.Sub(data.shape[place], int64(1))
+        return data[(*i[:place], E.Sub(last, i[place]), *i[place + 1 :])]
+
+    return te.compute(data.shape, body, "T_flip")
+
+
+@operator(
+    fusion=Fusion.INJECTIVE,
+    lower=_flip_lower,
+    ref=lambda data, axis: np.flip(data, axis),
+    samples=lambda: [sample((2, 3), axis=1), sample((5,), axis=-1), sample((0, 2), axis=0)],
+)
+def flip(data: TensorType, axis: int) -> Type:
+    """The elements in reverse order along ``axis``."""
+    if data.ndim != -1:
+        normalize_axis("flip", axis, data.ndim)
+    return data
+
+
+# ------------------------------------------------------------------------------------------------- outer, pad, shuffle
+
+
+@operator(
+    fusion=Fusion.BROADCAST,
+    lower=lambda x1, x2: te.compute((x1.shape[0], x2.shape[0]), lambda i, j: E.Mul(x1[i], x2[j]), "outer"),
+    ref=lambda x1, x2: np.outer(x1, x2),
+    samples=lambda: [sample((3,), (4,)), sample((0,), (2,))],
+)
+def outer(x1: TensorType, x2: TensorType) -> Type:
+    """``x1[i] * x2[j]`` of two vectors."""
+    dtype = same_dtype("outer", x1, x2)
+    for x in (x1, x2):
+        if x.ndim not in (-1, 1):
+            fail("outer: needs vectors", "1 dimension", f"{x.ndim} dimensions")
+    a, b = tensor_dims(x1), tensor_dims(x2)
+    return TensorType(None, dtype, 2) if a is None or b is None else tensor((a[0], b[0]), dtype)
+
+
+_PAD_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def _pad_index(index: Expr, extent: Expr, mode: str) -> Expr:
+    """Where a padded element comes from."""
+    last = E.Sub(extent, int64(1))
+    if mode == "replicate":
+        return E.Max(E.Min(index, last), int64(0))
+    if mode == "circular":
+        return E.FloorMod(index, extent)
+    distance = E.Max(index, E.Sub(int64(0), index))  # reflect: |i|, then mirrored at the end
+    return E.Min(distance, E.Sub(E.Mul(last, int64(2)), distance))
+
+
+def _pad_lower(data: te.TensorValue, pad_width: Axes, pad_mode: str, pad_value: float) -> te.TensorValue:
+    widths = pad_width or ()
+    before, after = widths[0::2], widths[1::2]
+    dims = [
+        SHAPES.simplify(E.Add(dim, int64(low + high))) for dim, low, high in zip(data.shape, before, after, strict=True)
+    ]
+
+    def body(*i: Any) -> Expr:
+        shifted = [E.Sub(index, int64(low)) if low else index for index, low in zip(i, before, strict=True)]
+        if pad_mode != "constant":
+            padded = [low or high for low, high in zip(before, after, strict=True)]
+            sources = zip(shifted, data.shape, padded, strict=True)
+            return data[tuple(_pad_index(s, dim, pad_mode) if p else s for s, dim, p in sources)]
+        inside: Expr | None = None
+        for index, dim, low, high in zip(shifted, data.shape, before, after, strict=True):
+            checks = ([E.GE(index, int64(0))] if low else []) + ([E.LT(index, dim)] if high else [])
+            for check in checks:
+                inside = check if inside is None else E.And(inside, check)
+        value = data[tuple(shifted)]
+        if inside is None:
+            return value
+        return intrinsic("if_then_else", inside, value, const(pad_value, data.dtype))
+
+    return te.compute(dims, body, "pad")
+
+
+def _pad_ref(data: Any, pad_width: Axes, pad_mode: str, pad_value: float) -> Any:
+    widths = list(zip((pad_width or ())[0::2], (pad_width or ())[1::2], strict=True))
+    if pad_mode == "constant":
+        return np.pad(data, widths, constant_values=np.asarray(pad_value).astype(data.dtype))
+    return np.pad(data, widths, mode=_PAD_MODES[pad_mode])  # type: ignore[call-overload]
+
+
+@operator(
+    "nn.pad",
+    fusion=Fusion.INJECTIVE,
+    lower=_pad_lower,
+    ref=_pad_ref,
+    samples=lambda: [
+        sample((2, 3), pad_width=[0, 0, 1, 2]),
+        sample((2, 3), pad_width=[1, 1, 0, 1], pad_value=5.0),
+        sample((3, 4), pad_width=[1, 2, 3, 1], pad_mode="reflect"),
+        sample((3, 4), pad_width=[1, 2, 3, 1], pad_mode="replicate"),
+        sample((3, 4), pad_width=[1, 2, 3, 1], pad_mode="circular"),
+        sample((0, 2), pad_width=[1, 0, 0, 0]),
+    ],
+)
+def pad(data: TensorType, pad_width: Axes, pad_mode: str = "constant", pad_value: float = 0.0) -> Type:
+    """Padding before and after each axis: ``pad_width`` is ``(before_0, after_0, before_1, ...)``; ``pad_mode`` is
+    ``"constant"``, ``"reflect"`` (without the edge), ``"replicate"`` or ``"circular"``."""
+    widths = pad_width or ()
+    if pad_mode not in _PAD_MODES:
+        fail("nn.pad: unknown mode", " or ".join(_PAD_MODES), pad_mode)
+    if data.ndim != -1 and len(widths) != 2 * data.ndim:
+        fail("nn.pad: two widths an axis are needed", f"{2 * data.ndim} widths", f"{len(widths)} widths")
+    if any(w < 0 for w in widths):
+        fail("nn.pad: a width is negative", "sizes", str(list(widths)), hint="R.strided_slice crops")
+    dims = tensor_dims(data)
+    if dims is None:
+        return TensorType(None, data.dtype, data.ndim)
+    for dim, low, high in zip(dims, widths[0::2], widths[1::2], strict=True):
+        reach = max(low, high) + (1 if pad_mode == "reflect" else 0)
+        if pad_mode in ("reflect", "circular") and isinstance(dim, IntImm) and max(low, high) and dim.value < reach:
+            fail(f"nn.pad: {pad_mode} padding is wider than the tensor", f"an extent of {reach}", dim_text(dim))
+    return tensor(
+        [E.Add(d, int64(low + high)) for d, low, high in zip(dims, widths[0::2], widths[1::2], strict=True)], data.dtype
+    )
+
+
+def _shuffle_lower(data: te.TensorValue, upscale_factor: int) -> te.TensorValue:
+    r = int64(upscale_factor)
+    *lead, channels, height, width = data.shape
+    dims = [*lead, SHAPES.simplify(E.FloorDiv(channels, int64(upscale_factor**2))), E.Mul(height, r), E.Mul(width, r)]
+
+    def body(*i: Any) -> Expr:
+        *batch, c, y, x = i
+        offset = E.Add(E.Mul(E.FloorMod(y, r), r), E.FloorMod(x, r))
+        channel = E.Add(E.Mul(c, int64(upscale_factor**2)), offset)
+        return data[(*batch, channel, E.FloorDiv(y, r), E.FloorDiv(x, r))]
+
+    return te.compute([SHAPES.simplify(d) for d in dims], body, "pixel_shuffle")
+
+
+def _shuffle_ref(data: Any, upscale_factor: int) -> Any:
+    *lead, c, h, w = data.shape
+    r = upscale_factor
+    n = len(lead)
+    split = data.reshape(*lead, c // (r * r), r, r, h, w)
+    order = [*range(n), n, n + 3, n + 1, n + 4, n + 2]
+    return split.transpose(order).reshape(*lead, c // (r * r), h * r, w * r)
+
+
+@operator(
+    "nn.pixel_shuffle",
+    fusion=Fusion.INJECTIVE,
+    lower=_shuffle_lower,
+    ref=_shuffle_ref,
+    samples=lambda: [sample((1, 8, 2, 3), upscale_factor=2), sample((9, 1, 2), upscale_factor=3)],
+)
+def pixel_shuffle(data: TensorType, upscale_factor: int) -> Type:
+    """``(..., c r^2, h, w)`` to ``(..., c, h r, w r)`` (Shi et al., 2016)."""
+    if upscale_factor < 1:
+        fail("nn.pixel_shuffle: the factor must be positive", "a positive number", str(upscale_factor))
+    dims = tensor_dims(data)
+    if data.ndim != -1 and data.ndim < 3:
+        fail("nn.pixel_shuffle: needs channels, height and width", "at least 3 dimensions", f"{data.ndim} dimensions")
+    if dims is None:
+        return TensorType(None, data.dtype, data.ndim)
+    square = int64(upscale_factor**2)
+    if SHAPES.equal(E.FloorMod(dims[-3], square), int64(0)) is False:
+        fail("nn.pixel_shuffle: too few channels", f"a multiple of {upscale_factor**2}", dim_text(dims[-3]))
+    r = int64(upscale_factor)
+    return tensor((*dims[:-3], E.FloorDiv(dims[-3], square), E.Mul(dims[-2], r), E.Mul(dims[-1], r)), data.dtype)
