@@ -471,3 +471,9 @@ def test_targets() -> None:
     for spec in ("llvm -mcpu=x86-64", "llvm -mcpu=x86-64-v4", "llvm -mtriple=aarch64-linux-gnu"):
         assert compile_text(emit_kernel(func, "kernel", target(spec), []).llvm_text, target(spec))
     assert target_machine(v4) is target_machine(target("llvm -mcpu=x86-64-v4"))
+
+
+def test_messages_use_the_functions_own_name() -> None:
+    sites: list[Any] = []
+    emit_kernel(parse(GATHER), "kernel.7.f", target("llvm"), sites, title="gather")
+    assert sites[0].message.startswith("gather: index {0} is out of bounds")

@@ -88,8 +88,10 @@ class Context:
     def step(self, name: str) -> Iterator[None]:
         """Time a step."""
         start = time.perf_counter()
-        yield
-        self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - start
+        try:
+            yield
+        finally:
+            self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - start
 
     def dump(self, name: str, text: str, suffix: str = "py") -> None:
         """Write a step's result to ``NN_name.py`` in the dump directory, if there is one."""
@@ -122,7 +124,9 @@ def compile(
     with _collections.fewer():
         module, alias = _as_module(mod)
         lowered = run_passes(module, machine, context)
-        return Executable(_generate(lowered, machine, context, results, alias))
+        program = _generate(lowered, machine, context, results, alias)
+        with context.step("load"):
+            return Executable(program)
 
 
 def run_passes(mod: IRModule, target: Target, context: Context | None = None) -> IRModule:
@@ -150,7 +154,7 @@ def _generate(mod: IRModule, target: Target, context: Context, results: str, ali
         for index, (var, func) in enumerate(mod.items()):
             if isinstance(func, PrimFunc):
                 symbol = f"kernel.{index}.{re.sub(r'[^A-Za-z0-9_]', '_', var.name_hint)}"
-                kernels[var.name_hint] = emit_kernel(func, symbol, target, sites)
+                kernels[var.name_hint] = emit_kernel(func, symbol, target, sites, title=var.name_hint)
     with context.step("llvm kernels"):
         for code in kernels.values():
             context.dump(code.name, code.llvm_text, "ll")

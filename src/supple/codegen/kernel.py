@@ -64,10 +64,12 @@ def kernel_symbols(func: PrimFunc) -> tuple[Var, ...]:
 
 
 def emit_kernel(
-    func: PrimFunc, name: str, target: Target, sites: list[ErrorSite], *, distrust: bool = False
-) -> KernelCode:
+    func: PrimFunc, name: str, target: Target, sites: list[ErrorSite], *, title: str | None = None,
+    distrust: bool = False,
+) -> KernelCode:  # fmt: skip
     """The LLVM text of a loop function, scheduled or not.
 
+    ``name`` is the symbol; ``title`` is what messages call the function (the same by default).
     Places that may fail when the kernel runs are appended to ``sites``, the executable's table. Raises
     `NotSupportedError` naming what native code cannot do (GPU threads, calls of external functions...).
     With ``distrust`` the accesses that rules proved are checked at run time too, which tests use.
@@ -79,7 +81,7 @@ def emit_kernel(
         odd = next(p for p in func.params if not isinstance(p.ty, (PrimType, BufferType)))
         raise NotSupportedError(f"{name}: parameter {odd.name} is neither a buffer nor a scalar", odd.span)
     symbols = kernel_symbols(func)
-    state = State(name, target, sites, scalars)
+    state = State(name if title is None else title, target, sites, scalars)
     state.distrust = distrust
     arguments = ["ptr noalias %ctx"]
     alias = "noalias " if func.attrs.get("tirx.noalias") is True else ""
