@@ -82,7 +82,7 @@ def test_every_step_is_timed_and_has_a_reason():
     for step in PIPELINE:
         assert step.reason
         assert ex.timings[step.name] >= 0
-    for name in ("kernels", "llvm kernels", "host", "llvm host"):
+    for name in ("kernels", "llvm kernels", "host", "llvm host", "load"):
         assert ex.timings[name] > 0
 
 

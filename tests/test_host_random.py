@@ -16,6 +16,7 @@ from supple.ops.calls import call_packed
 from supple.runtime import VirtualMachine, native
 
 KEEP = "test.random.keep"
+KINDS = ("add", "multiply", "max", "relu", "matmul", "view", "tuple", "const", "packed", "if", "call")
 
 
 class Program:
@@ -50,7 +51,7 @@ class Program:
     def step(self, bb, rows, const, weight, depth):
         rng = self.rng
         (a, fa), (b, fb) = rng.choice(rows), rng.choice(rows)
-        kind = rng.choice("add multiply max relu matmul view tuple const packed if call".split())
+        kind = rng.choice(KINDS)
         if kind == "add":
             return bb.emit(op("add", a, b)), lambda e: fa(e) + fb(e)
         if kind == "multiply":
