@@ -233,3 +233,16 @@ def test_loop_variables_of_32_bits_cost_nothing() -> None:
     func = matmul("jik", dims=("M", 256, 784), bias="Y[v_i, v_j] + B[v_j]")
     text = emit_kernel(schedule_func(func, host()), "kernel", host(), []).llvm_text
     assert "extractelement" not in text and "trunc" not in text
+
+
+def test_order_and_names_do_not_matter() -> None:
+    """The code of a contraction depends neither on the order of its loops nor on any name."""
+
+    def text(func: PrimFunc) -> str:
+        return emit_kernel(schedule_func(func, host()), "kernel", host(), []).llvm_text
+
+    first = text(matmul("ijk", bias="T.max(Y[v_i, v_j] + B[v_j], T.float32(0.0))"))
+    for order in ("jik", "kij", "jki"):
+        assert text(matmul(order, bias="T.max(Y[v_i, v_j] + B[v_j], T.float32(0.0))")) == first
+    renamed = matmul("jik", dims=("rows", "cols", "depth"), bias="T.max(Y[v_i, v_j] + B[v_j], T.float32(0.0))")
+    assert text(renamed) == first

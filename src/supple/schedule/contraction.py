@@ -170,10 +170,11 @@ class ContractionRule:
         def copy(panel: Expr, k: Expr, column: Expr) -> Stmt:
             return L.store(packed, (panel, k, column), self.right(at, k, L.add(L.mul(panel, width), column)))
 
-        def wide(panel: Expr) -> Stmt:
-            if self.c.right_is_transposed:  # read along k, which is contiguous
-                return L.loop("c", width, lambda c: L.loop("k", self.K, lambda k: copy(panel, k, c)))
-            return L.loop("k", self.K, lambda k: L.unrolled("cv", tile.vectors, lambda v: L.vectorized(
+        def across(panel: Expr) -> Stmt:  # read along k, which is contiguous
+            return L.loop("c", width, lambda c: L.loop("k", self.K, lambda k: copy(panel, k, c)))
+
+        def down(k: Expr) -> Stmt:  # read along the columns, which are contiguous
+            return L.loop("jo", whole, lambda panel: L.unrolled("cv", tile.vectors, lambda v: L.vectorized(
                 "c", tile.lanes, lambda lane: copy(panel, k, L.add(L.mul(v, tile.lanes), lane)))))  # fmt: skip
 
         def partial(k: Expr) -> Stmt:
@@ -184,7 +185,7 @@ class ContractionRule:
             )  # fmt: skip
 
         return L.block(
-            L.loop("jo", whole, wide),
+            L.loop("jo", whole, across) if self.c.right_is_transposed else L.loop("k", self.K, down),
             L.when(L.at_least(rest, 1), L.loop("k", self.K, partial)),
         )
 
