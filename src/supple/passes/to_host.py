@@ -76,7 +76,7 @@ def to_host(mod: IRModule, kernels: Mapping[str, KernelInfo]) -> HostModule:
     return host
 
 
-Steps: TypeAlias = Generator[tuple[Expr, Var | None], Value, Value]
+Steps: TypeAlias = Generator[tuple[Expr, Var | None], Any, Value]
 """A lowering that asks for the values of nested expressions."""
 
 

@@ -164,7 +164,8 @@ class Activation:
         """Take all arguments at once if they are plain numpy arrays that need no conversion."""
         plan.pack_into(self._buffer, self.objects_offset, *map(id, args))
         objects = self.address + self.objects_offset
-        return self._bind_arrays(plan.address, plan.count, objects, self.address, _NDARRAY) == 1
+        taken: int = self._bind_arrays(plan.address, plan.count, objects, self.address, _NDARRAY)
+        return taken == 1
 
     def take_result(self, kind: str) -> Any:
         """The result as a Python value. The native reference goes with a fresh tensor, else `end` gives it up."""
