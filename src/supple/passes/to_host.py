@@ -234,7 +234,8 @@ class _Lowering:
     def _step(self, e: Expr, var: Var | None) -> Steps:
         """The value of a part: left to the stack of `_nested` if it nests, else lowered here."""
         if type(e) in _NESTED:
-            return (yield e, var)
+            nested: Value = yield e, var
+            return nested
         return self.value(e, var)
 
     def _match_cast(self, binding: MatchCast) -> None:
