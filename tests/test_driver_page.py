@@ -1,4 +1,3 @@
-# ruff: noqa: N805  (the functions in a module class have no self)
 """The page's two programs through the whole compiler, against numpy."""
 
 from __future__ import annotations
