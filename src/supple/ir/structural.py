@@ -26,6 +26,7 @@ from supple.ir.op import Op
 from supple.ir.types import FuncType
 
 _TEXT_LIMIT = 2000
+_PLAIN = frozenset((str, int, bool, type(None)))
 
 
 class _Mode(enum.Enum):
@@ -36,20 +37,16 @@ class _Mode(enum.Enum):
     PATTERN = 2
 
 
-@dataclass(frozen=True, slots=True)
-class _Path:
-    """Where a value is, as a chain from the root."""
+_Path = tuple[Any, str]  # a chain from the root: the path of the parent (or None), then one step
 
-    parent: _Path | None
-    step: str
 
-    def __str__(self) -> str:
-        steps: list[str] = []
-        at: _Path | None = self
-        while at is not None:
-            steps.append(at.step)
-            at = at.parent
-        return "".join(reversed(steps))
+def _path_text(path: _Path) -> str:
+    steps: list[str] = []
+    at: Any = path
+    while at is not None:
+        at, step = at
+        steps.append(step)
+    return "".join(reversed(steps))
 
 
 @dataclass(slots=True)
@@ -93,26 +90,29 @@ def find_mismatch(a: Any, b: Any, map_free_vars: bool = False) -> Mismatch | Non
     pairing = _Pairing(map_free_vars)
     seen: set[tuple[int, int, _Mode]] = set()
     pairing.forget = seen.clear
-    stack: list[tuple[Any, Any, _Mode, _Path]] = [(a, b, _Mode.USE, _Path(None, "root"))]
+    stack: list[tuple[Any, Any, _Mode, _Path]] = [(a, b, _Mode.USE, (None, "root"))]
     while stack:
         x, y, mode, path = stack.pop()
         if isinstance(x, Var) and isinstance(y, Var):
             reason = pairing.variables(x, y, mode)
             if reason is not None:
-                return Mismatch(str(path), x, y, reason)
+                return Mismatch(_path_text(path), x, y, reason)
             if pairing.newly_bound:
-                stack.append((x.ty, y.ty, _Mode.PATTERN, _Path(path, ".ty")))
+                stack.append((x.ty, y.ty, _Mode.PATTERN, (path, ".ty")))
             continue
         reason = _same_kind(x, y)
         if reason is not None:
-            return Mismatch(str(path), x, y, reason)
+            return Mismatch(_path_text(path), x, y, reason)
         if isinstance(x, Node):
             key = (id(x), id(y), mode)
             if key in seen or isinstance(x, Op):
                 continue
             seen.add(key)
-        below = list(_parts(x, y, mode, path))
-        stack.extend(reversed(below))
+        for part in reversed(list(_parts(x, y, mode, path))):
+            left, right = part[0], part[1]
+            if type(left) in _PLAIN and type(right) is type(left) and left == right:
+                continue  # the most common case by far
+            stack.append(part)
     return None
 
 
@@ -189,29 +189,40 @@ def _mapping(x: Any) -> dict[Any, Any]:
 def _parts(x: Any, y: Any, mode: _Mode, path: _Path) -> Iterator[tuple[Any, Any, _Mode, _Path]]:
     if isinstance(x, (tuple, list)):
         for i, (p, q) in enumerate(zip(x, y, strict=True)):
-            yield p, q, mode, _Path(path, f"[{i}]")
+            yield p, q, mode, (path, f"[{i}]")
     elif isinstance(x, (dict, IRModule)):
         left, right = _mapping(x), _mapping(y)
         for key in sorted(left, key=str):
-            yield left[key], right[key], _Mode.USE, _Path(path, f"[{key!r}]")
+            yield left[key], right[key], _Mode.USE, (path, f"[{key!r}]")
         if isinstance(x, IRModule):
-            yield x.attrs, y.attrs, _Mode.USE, _Path(path, ".attrs")
+            yield x.attrs, y.attrs, _Mode.USE, (path, ".attrs")
     elif isinstance(x, Node) and not isinstance(x, (FloatImm, Constant, Op)):
-        for name, below in _compared(x, mode):
-            yield getattr(x, name), getattr(y, name), below, _Path(path, f".{name}")
+        for name, below, step in _compared(type(x), mode):
+            yield getattr(x, name), getattr(y, name), below, (path, step)
 
 
-def _compared(x: Node, mode: _Mode) -> Iterator[tuple[str, _Mode]]:
-    """The fields that are compared, each with the mode of its value."""
-    for name, role in fields(type(x)):
+_Compared = tuple[tuple[str, _Mode, str], ...]
+_compared_fields: dict[tuple[type[Node], _Mode], _Compared] = {}
+
+
+def _compared(kind: type[Node], mode: _Mode) -> _Compared:
+    """The fields of a kind that are compared, each with the mode of its value and its step in a path."""
+    known = _compared_fields.get((kind, mode))
+    if known is not None:
+        return known
+    found = []
+    for name, role in fields(kind):
         if role is Role.IGNORE:
             continue
         if role is Role.DEF:
-            yield name, _Mode.BIND
-        elif role is Role.PATTERN or (isinstance(x, FuncType) and name == "params"):
-            yield name, _Mode.PATTERN
+            below = _Mode.BIND
+        elif role is Role.PATTERN or (issubclass(kind, FuncType) and name == "params"):
+            below = _Mode.PATTERN
         else:
-            yield name, _Mode.PATTERN if mode is _Mode.PATTERN else _Mode.USE
+            below = _Mode.PATTERN if mode is _Mode.PATTERN else _Mode.USE
+        found.append((name, below, f".{name}"))
+    _compared_fields[kind, mode] = tuple(found)
+    return _compared_fields[kind, mode]
 
 
 def _float_bits(value: float, dtype: str) -> bytes:
@@ -309,7 +320,7 @@ class _Hasher:
                 items.append((x.attrs, _Mode.USE))
             parts = iter(items)
         elif isinstance(x, Node):
-            parts = iter([(getattr(x, name), below) for name, below in _compared(x, mode)])
+            parts = iter([(getattr(x, name), below) for name, below, _ in _compared(type(x), mode)])
         else:
             return _leaf(type(x).__name__, _plain_text(x))
         stack.append(_Frame(x, mode, head, parts, self.count))
