@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any
 
@@ -246,3 +247,27 @@ def test_order_and_names_do_not_matter() -> None:
         assert text(matmul(order, bias="T.max(Y[v_i, v_j] + B[v_j], T.float32(0.0))")) == first
     renamed = matmul("jik", dims=("rows", "cols", "depth"), bias="T.max(Y[v_i, v_j] + B[v_j], T.float32(0.0))")
     assert text(renamed) == first
+
+
+@pytest.mark.parametrize("init", ["inside", "none"])
+@pytest.mark.parametrize("dims", [("M", "N", "K"), ("M", 37, 300)])
+def test_blocks_of_the_reduction_do_not_change_a_bit(dims: tuple[Any, Any, Any], init: str) -> None:
+    small = dataclasses.replace(host(), l2_bytes=64 << 10)  # blocks of 128
+    func = matmul(dims=dims, init=init)
+    written = Kernel(func, schedule=False)
+    for distrust in (False, True):
+        blocked = Kernel(func, target=small, distrust=distrust)
+        for m, n, k in [(29, 37, 300), (6, 37, 300), (3, 37, 300), (14, 20, 128), (13, 5, 129), (7, 16, 0)]:
+            if dims[2] == "K" or (n, k) == (37, 300):
+                x, w, b, z = arrays(m, n, k, "float32", "i, k", "k, j")
+                expected = z.copy()
+                written(x, w, b, expected)
+                blocked(x, w, b, z)
+                np.testing.assert_array_equal(z, expected)
+
+
+def test_rows_of_several_axes_are_one() -> None:
+    """(batch, 1, K) @ (K, N) runs as one product of batch rows."""
+    source = BATCHED.format(left="(L, M, K)", right="(K, N)", at_left="v_l, v_i, v_k", at_right="v_k, v_j")
+    text = schedule_func(from_source(source), host()).script()
+    assert "X_view" in text and "Z_view" in text

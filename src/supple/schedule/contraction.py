@@ -5,17 +5,19 @@ What ``C[i, j] += A[i, k] * B[k, j]`` becomes (6 x 16 tiles; the numbers follow 
     if M >= PACK_ROWS:
         for jo in range(N / 16):                       # B in panels of 16 columns, contiguous along k
             Bp[jo, k, 0:16] = B[k, jo*16 : jo*16+16]
-        for ib in blocks of rows whose A stays in cache:
-            for jo in range(N / 16):
-                for io in the block's tiles of 6 rows:         # the last one ends at the last row
-                    acc[6, 16] = init
-                    for k in range(K):
-                        acc[r, 0:16] = fma(A[6*io+r, k], Bp[jo, k, 0:16], acc[r, 0:16])   # r unrolled
-                    C[6*io+r, jo*16 : jo*16+16] = epilogue(acc[r, 0:16])
+        for ko in blocks of k whose panels stay in cache:      # one, unless K is large
+            for ib in blocks of rows whose A stays in cache:
+                for jo in range(N / 16):
+                    for io in the block's tiles of 6 rows:     # the last one ends at the last row
+                        acc[6, 16] = init, or what the block of k before left
+                        for k in the block:
+                            acc[r, 0:16] = fma(A[6*io+r, k], Bp[jo, k, 0:16], acc[r, 0:16])   # r unrolled
+                        C[6*io+r, jo*16 : jo*16+16] = epilogue(acc[r, 0:16]), or leave it for the next block
     else:
         row by row, 64 columns at a time, B read in place
 
-Every element is one chain of fused multiply-adds over k in order, in every variant: its bits depend neither on the
+Every element is one chain of fused multiply-adds over k in order, in every variant (leaving a sum in memory and taking
+it up again does not round it): its bits depend neither on the
 number of rows nor on the variant. The rest of the rows is one more tile that ends at the last row (rows it shares with
 the tile before are computed twice, to the same bits), and so is the rest of the columns where B is read in place.
 A sum that goes on from what the result holds may not be computed twice: there the rest is done row by row.
@@ -64,6 +66,19 @@ def tiles(target: Target, dtype: str) -> tuple[Tile, Tile]:
     return many, Tile(1, 8, lanes)
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A block of the reduction: its first index and length, whether it is the first and the last, and where a tile's
+    sums wait in between (``partial[tile, panel, row, column]``)."""
+
+    first: Expr
+    count: Expr
+    is_first: Expr
+    is_last: Expr
+    partial: Var
+    tile: Expr
+
+
 class ContractionRule:
     """The loops of one contraction."""
 
@@ -81,6 +96,7 @@ class ContractionRule:
         self.idempotent = c.init is not None
         self.packed: Var | None = None
         self.rest: Var | None = None
+        self.partial: Var | None = None
 
     def build(self) -> Stmt:
         """The statement that replaces the nest (and its fused consumer)."""
@@ -96,7 +112,7 @@ class ContractionRule:
             return self._in_place(at) if many is False else L.when(many, self._packed(at), self._in_place(at))
 
         nest = L.around(outer, {}, body)
-        allocations: list[Stmt] = [AllocBuffer(b) for b in (self.packed, self.rest) if b is not None]
+        allocations: list[Stmt] = [AllocBuffer(b) for b in (self.packed, self.rest, self.partial) if b is not None]
         return L.block(*allocations, L.proved(nest))
 
     # ------------------------------------------------------------------------------------------------ reading, storing
@@ -194,26 +210,43 @@ class ContractionRule:
     ) -> Stmt:
         """Blocks of row tiles whose part of A stays in the second-level cache, each with all panels of B."""
         full = L.ceildiv(self.M, tile.rows) if self.idempotent else L.div(self.M, tile.rows)
-        in_cache = max(1, self.target.l2_bytes // 2 // (tile.rows * dtypes.nbytes(self.c.dtype)))
+        size = dtypes.nbytes(self.c.dtype)
+        depth = max(128, self.target.l2_bytes // 8 // (tile.columns * size) // 64 * 64)  # of a block of k
         known = L.constant(self.K)
         per_block: Expr
+        rows_in_cache = max(1, self.target.l2_bytes // 2 // (tile.rows * size))
         if known is not None:
-            per_block = L.number(max(1, in_cache // max(1, known)))
+            per_block = L.number(max(1, rows_in_cache // max(1, min(known, depth))))
         else:
-            per_block = E.Max(E.FloorDiv(L.number(in_cache), E.Max(self.K, L.number(1))), L.number(1))
+            used = E.Min(E.Max(self.K, L.number(1)), L.number(depth))
+            per_block = E.Max(E.FloorDiv(L.number(rows_in_cache), used), L.number(1))
         blocks = E.FloorDiv(E.Sub(E.Add(full, per_block), L.number(1)), per_block)
 
-        def block_of(ib: Expr) -> Stmt:
+        def block_of(ib: Expr, part: Callable[[Expr], Part] | None) -> Stmt:
             first = E.Mul(ib, per_block)
             count = E.Min(per_block, E.Sub(full, first))
 
-            def panel_of(jo: Expr) -> Stmt:
-                return L.loop("io", count, lambda io: self._micro(
-                    at, tile, self._first_row(E.Add(first, io), tile), jo, source))  # fmt: skip
+            def tile_of(io: Expr, jo: Expr) -> Stmt:
+                number = E.Add(first, io)
+                own = None if part is None else part(number)
+                return self._micro(at, tile, self._first_row(number, tile), jo, source, own)
 
-            return L.loop("jo", panels, panel_of)
+            return L.loop("jo", panels, lambda jo: L.loop("io", count, lambda io: tile_of(io, jo)))
 
-        whole = L.loop("ib", blocks, block_of)
+        if known is not None and known <= depth:
+            whole = L.loop("ib", blocks, lambda ib: block_of(ib, None))
+        else:
+            partial = Buffer("partial", (full, panels, L.number(tile.rows), L.number(tile.columns)), self.c.dtype)
+            self.partial = partial
+            parts = E.Max(L.ceildiv(self.K, depth), L.number(1))
+
+            def part_of(ko: Expr) -> Callable[[Expr], Part]:
+                first = E.Mul(ko, L.number(depth))
+                count = E.Min(L.number(depth), E.Sub(self.K, first))
+                last = E.Sub(parts, L.number(1))
+                return lambda number: Part(first, count, E.EQ(ko, L.number(0)), E.EQ(ko, last), partial, number)
+
+            whole = L.loop("ko", parts, lambda ko: L.loop("ib", blocks, lambda ib: block_of(ib, part_of(ko))))
         if self.idempotent:
             enough = L.at_least(self.M, tile.rows)
             if self.c.rows and not self.outer_rows and not self.c.right_is_transposed:
@@ -241,9 +274,10 @@ class ContractionRule:
             "i", count, lambda i: self._micro(at, single, L.add(first, i), jo, source)))  # fmt: skip
 
     def _micro(
-        self, at: dict[Var, Expr], tile: Tile, row: Expr, panel: Expr, source: Callable[[Expr, Expr, Expr], Expr]
-    ) -> Stmt:
-        """One tile of the result from one packed panel."""
+        self, at: dict[Var, Expr], tile: Tile, row: Expr, panel: Expr, source: Callable[[Expr, Expr, Expr], Expr],
+        part: Part | None = None,
+    ) -> Stmt:  # fmt: skip
+        """One tile of the result from one packed panel (or from a part of it)."""
         width = tile.columns
         acc = self._accumulator(tile)
         first_column = E.Mul(panel, L.number(width))
@@ -258,9 +292,17 @@ class ContractionRule:
         if not self.idempotent and fits is not True:
             rest = self._rest_buffer(tile)
             begin = L.when(fits, begin, self._load_partial(at, tile, acc, rest, row, first_column))
-        sum_ = L.loop("k", self.K, lambda k: self._each(tile, lambda r, c: L.store(
-            acc, (r, c), self.multiply_add(self.left(at, E.Add(row, r), k), source(panel, k, c),
-                                           BufferLoad(acc, (r, c))))))  # fmt: skip
+
+        def step(k: Expr) -> Stmt:
+            return self._each(tile, lambda r, c: L.store(
+                acc, (r, c), self.multiply_add(self.left(at, E.Add(row, r), k), source(panel, k, c),
+                                               BufferLoad(acc, (r, c)))))  # fmt: skip
+
+        if part is None:
+            sum_ = L.loop("k", self.K, step)
+        else:
+            first = part.first
+            sum_ = L.loop("k", part.count, lambda k: step(E.Add(first, k)))
         end = self._each(tile, lambda r, c: self.finish(at, E.Add(row, r), column(c), BufferLoad(acc, (r, c))))
         if fits is not True:
             rest = self._rest_buffer(tile)
@@ -269,6 +311,12 @@ class ContractionRule:
             tail = L.loop("r", tile.rows, lambda r: L.loop("c", count, lambda c: self.finish(
                 at, E.Add(row, r), column(c), BufferLoad(rest, (r, c)))))  # fmt: skip
             end = L.when(fits, end, L.block(spill, tail))
+        if part is not None:
+            waiting, number = part.partial, part.tile
+            begin = L.when(part.is_first, begin, self._each(tile, lambda r, c: L.store(
+                acc, (r, c), BufferLoad(waiting, (number, panel, r, c)))))  # fmt: skip
+            end = L.when(part.is_last, end, self._each(tile, lambda r, c: L.store(
+                waiting, (number, panel, r, c), BufferLoad(acc, (r, c)))))  # fmt: skip
         return L.block(AllocBuffer(acc), begin, sum_, end)
 
     def _load_partial(
