@@ -477,3 +477,88 @@ def test_messages_use_the_functions_own_name() -> None:
     sites: list[Any] = []
     emit_kernel(parse(GATHER), "kernel.7.f", target("llvm"), sites, title="gather")
     assert sites[0].message.startswith("gather: index {0} is out of bounds")
+
+
+def test_nested_unrolling_has_a_limit() -> None:
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((1,), "int64")):
+    for i in T.unroll(1000):
+        for j in T.unroll(1000):
+            for k in T.unroll(10):
+                A[0] = A[0] + T.int64(1)
+""")
+    kernel = Kernel(func)
+    assert len(kernel.code.llvm_text) < 1_000_000
+    a = np.zeros(1, "int64")
+    kernel(a)
+    assert a[0] == 10**7
+
+
+def test_a_claim_of_proved_bounds_is_not_believed() -> None:
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((4,), "int32"), n: T.int32):
+    with T.attr(None, "tirx.proved_in_bounds", T.bool(True)):
+        A[n] = 1
+""")
+    with pytest.raises(KernelError, match="index 1000000 is out of bounds"):
+        Kernel(func)(np.zeros(4, "int32"), 1000000)
+
+
+def test_scheduled_text_is_a_program_of_the_same_meaning() -> None:
+    func = parse("""
+@T.prim_func(private=True)
+def f(x: T.handle, w: T.handle, z: T.handle):
+    M, N, K = T.int64(), T.int64(), T.int64()
+    X = T.match_buffer(x, (M, K), "float32")
+    W = T.match_buffer(w, (K, N), "float32")
+    Z = T.match_buffer(z, (M, N), "float32")
+    Y = T.alloc_buffer((M, N), "float32")
+    for i, j, k in T.grid(M, N, K):
+        with T.sblock("Y"):
+            v_i, v_j, v_k = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                Y[v_i, v_j] = T.float32(0.0)
+            Y[v_i, v_j] = Y[v_i, v_j] + X[v_i, v_k] * W[v_k, v_j]
+    for i, j in T.grid(M, N):
+        with T.sblock("Z"):
+            v_i, v_j = T.axis.remap("SS", [i, j])
+            Z[v_i, v_j] = T.exp(Y[v_i, v_j])
+""")
+    kernel = Kernel(func)
+    again = from_source(kernel.scheduled.script())
+    assert isinstance(again, PrimFunc)
+    rng = np.random.default_rng(0)
+    for m, n, k in [(13, 21, 5), (2, 70, 3)]:
+        x, w = rng.standard_normal((m, k)).astype("float32"), rng.standard_normal((k, n)).astype("float32")
+        first, second, third = (np.empty((m, n), "float32") for _ in range(3))
+        kernel(x, w, first)
+        Kernel(again)(x, w, second)
+        np.testing.assert_array_equal(first, second)
+        run_prim_func(kernel.scheduled, [x, w, third])
+        np.testing.assert_allclose(first, third, rtol=1e-5)
+
+
+def test_a_row_of_a_reduction_is_the_same_for_every_number_of_rows() -> None:
+    func = parse("""
+@T.prim_func(private=True)
+def f(x: T.handle, s: T.handle):
+    M, K = T.int64(), T.int64()
+    X = T.match_buffer(x, (M, K), "float32")
+    S = T.match_buffer(s, (M,), "float32")
+    for i, k in T.grid(M, K):
+        with T.sblock("S"):
+            v_i, v_k = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[v_i] = T.float32(0.0)
+            S[v_i] = S[v_i] + X[v_i, v_k]
+""")
+    kernel = Kernel(func)
+    x = np.random.default_rng(0).standard_normal((65, 1001)).astype("float32")
+    whole = np.empty(65, "float32")
+    kernel(x, whole)
+    for m in (1, 2, 7, 64):
+        part = np.empty(m, "float32")
+        kernel(np.ascontiguousarray(x[:m]), part)
+        np.testing.assert_array_equal(part, whole[:m])

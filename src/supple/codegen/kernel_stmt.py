@@ -44,7 +44,7 @@ STACK_BYTES = 16 << 10
 """Local buffers up to this size are on the stack (and become registers where their indices are constant)."""
 
 UNROLL_LIMIT = 4096
-"""The most iterations that are written out."""
+"""The most copies of a statement that nested unrolled loops may make; beyond, a loop stays a loop."""
 
 
 def sequence(_: State, node: SeqStmt) -> Task:
@@ -192,9 +192,10 @@ def loop(state: State, node: For) -> Task:
     start, extent = state.poly(node.min), state.poly(node.extent)
     count = extent.constant
     plain = node.step is None and count is not None and not _known(state, "leaves", node, leaves_early)
-    if node.kind is ForKind.UNROLLED and plain and count is not None and count <= UNROLL_LIMIT:
+    if node.kind is ForKind.UNROLLED and plain and count is not None and count * state.copies <= UNROLL_LIMIT:
         first = yield memory.decompose(state, start)
         if not first.terms and first.lanes == 1:
+            state.copies *= max(1, count)
             for position in range(count):
                 state.bind(node.loop_var, first.const + position)
                 mark = state.context.mark()
@@ -202,6 +203,7 @@ def loop(state: State, node: For) -> Task:
                     state.context.bind(node.loop_var, E.const(first.const + position, node.loop_var.dtype))
                 yield node.body
                 state.context.reset(mark)
+            state.copies //= max(1, count)
             return
     if node.kind is ForKind.VECTORIZED and plain and count is not None and 1 < count <= 1024:
         if _known(state, "vector", node, lambda body: can_vectorize(node.loop_var, body)):

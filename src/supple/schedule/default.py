@@ -11,10 +11,10 @@ from supple.analysis.vectorize import can_vectorize
 from supple.base.target import Target
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, Var
-from supple.ir.loop import BufferStore, For, PrimFunc, SBlockRealize, SeqStmt, seq
+from supple.ir.loop import AttrStmt, BufferStore, For, PrimFunc, SBlockRealize, SeqStmt, seq
 from supple.ir.node import Expr, Node, Stmt, replace
 from supple.ir.types import PrimType
-from supple.ir.walk import pre_order
+from supple.ir.walk import pre_order, transform
 from supple.schedule import loops as L
 from supple.schedule.contraction import schedule_contraction
 from supple.schedule.reduction import schedule_reduction
@@ -28,6 +28,7 @@ def schedule_func(func: PrimFunc, target: Target) -> PrimFunc:
     Only nests whose accesses are proved in bounds are rewritten; the others are checked as they run.
     """
     scalars = tuple(p for p in func.params if isinstance(p.ty, PrimType))
+    func = _without_claims(func)
     root = func.body
     if not isinstance(root, SBlockRealize):
         body, _ = _statements(root, (), scalars, target)
@@ -39,6 +40,17 @@ def schedule_func(func: PrimFunc, target: Target) -> PrimFunc:
     kept = tuple(b for b in block.alloc_buffers if id(b) in used)
     made = replace(root, block=replace(block, body=body, alloc_buffers=kept, reads=(), writes=()))
     return PrimFunc(func.params, made, func.ret_ty, func.attrs, span=func.span)
+
+
+def _without_claims(func: PrimFunc) -> PrimFunc:
+    """Without statements that claim to be proved: what a program says of itself is not trusted."""
+
+    def rewrite(node: Node) -> Node | None:
+        return node.body if isinstance(node, AttrStmt) and node.attr_key == L.PROVED else None
+
+    body = transform(func.body, rewrite)
+    assert isinstance(body, Stmt)
+    return func if body is func.body else PrimFunc(func.params, body, func.ret_ty, func.attrs, span=func.span)
 
 
 def _statements(
