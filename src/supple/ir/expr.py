@@ -145,12 +145,12 @@ class _Operators:
         return iter([self[i] for i in range(len(ty.fields))])
 
     def __call__(self, *args: Expr) -> Expr:
-        return Call(self, tuple(as_expr(a) for a in args))
+        return Call(self, tuple(as_expr(a) for a in args))  # type: ignore[arg-type]
 
     def astype(self, dtype: str) -> Expr:
         """The value converted to another dtype."""
         if is_scalar(self):
-            return cast(dtype, self)  # type: ignore[arg-type]
+            return cast(dtype, self)
         return _tensor("astype", self, dtype)
 
 
