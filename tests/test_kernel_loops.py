@@ -562,3 +562,18 @@ def f(x: T.handle, s: T.handle):
         part = np.empty(m, "float32")
         kernel(np.ascontiguousarray(x[:m]), part)
         np.testing.assert_array_equal(part, whole[:m])
+
+
+def test_vectorised_loops_whose_iterations_meet_run_in_order() -> None:
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((16,), "int32"), B: T.Buffer((4,), "int32")):
+    for i in T.vectorized(15):
+        A[i + 1] = A[i] + 1
+    for i in T.vectorized(16):
+        B[i // 4] = B[i // 4] + A[i]
+""")
+    a, b = np.zeros(16, "int32"), np.zeros(4, "int32")
+    Kernel(func)(a, b)
+    assert a.tolist() == list(range(16))
+    assert b.tolist() == [6, 22, 38, 54]

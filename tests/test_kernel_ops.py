@@ -10,7 +10,7 @@ from kernel_tools import Kernel
 from test_ops_registry import CASES, ShapeOf, arrays_of, flat, ids, prepared, reference, tolerance, variables
 
 from supple.build.te import TensorValue, as_placeholders, create_prim_func
-from supple.ir.expr import IntImm, Var
+from supple.ir.expr import IntImm
 from supple.ir.op import Op
 from supple.ops.declare import Sample
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from supple.analysis.reduction import is_same_place
 from supple.ir import expr as E
 from supple.ir.expr import Call, Var
 from supple.ir.loop import (
@@ -27,8 +28,11 @@ def leaves_early(body: Stmt) -> bool:
     return any(isinstance(n, (Break, Continue, Return)) for n in pre_order(body))
 
 
-def can_vectorize(var: Var, body: Stmt) -> bool:
-    """Whether a body can run for all values of ``var`` at once: no control flow depends on it, every store does."""
+def can_vectorize(var: Var, body: Stmt, *, trusted: bool = False) -> bool:
+    """Whether a body can run for all values of ``var`` at once: no control flow depends on it, every store does, and
+    no iteration reads what another writes (``trusted``: the last is known already)."""
+    if not trusted and not _iterations_keep_apart(var, body):
+        return False
     tainted = {id(var)}
 
     def depends(node: Node) -> bool:
@@ -54,6 +58,36 @@ def can_vectorize(var: Var, body: Stmt) -> bool:
         if isinstance(node, (E.And, E.Or)) and depends(node.a) and _mentions_memory(node.b):
             return False
     return True
+
+
+def _iterations_keep_apart(var: Var, body: Stmt) -> bool:
+    """Whether each buffer that is both read and written is so at one element an iteration, a different one in each."""
+    nodes = list(pre_order(body))
+    stores = [n for n in nodes if isinstance(n, BufferStore)]
+    for load in (n for n in nodes if isinstance(n, E.BufferLoad)):
+        for store in stores:
+            if store.buffer is load.buffer and not (is_same_place(store, load) and _moves(var, store)):
+                return False
+    return True
+
+
+def _moves(var: Var, store: BufferStore) -> bool:
+    """Whether an index of the store is the variable, shifted by something that does not depend on it."""
+    for index in store.indices:
+        pending, found, plain = [index], 0, True
+        while pending:
+            e = pending.pop()
+            if e is var:
+                found += 1
+            elif isinstance(e, (E.Add, E.Sub)):
+                pending.extend((e.a, e.b))
+            elif isinstance(e, E.Cast):
+                pending.append(e.value)
+            elif any(n is var for n in pre_order(e)):
+                plain = False
+        if found == 1 and plain:
+            return True
+    return False
 
 
 def _mentions_memory(node: Node) -> bool:

@@ -206,7 +206,8 @@ def loop(state: State, node: For) -> Task:
             state.copies //= max(1, count)
             return
     if node.kind is ForKind.VECTORIZED and plain and count is not None and 1 < count <= 1024:
-        if _known(state, "vector", node, lambda body: can_vectorize(node.loop_var, body)):
+        trusted = state.proved or state.distrust
+        if _known(state, "vector", node, lambda body: can_vectorize(node.loop_var, body, trusted=trusted)):
             state.bind(node.loop_var, Lanes(count, start))
             mark = state.context.mark()
             _enter(state, node)

@@ -187,7 +187,7 @@ def rsqrt_of(m: Math, x: Value) -> Value:
     return m.div(m.c(1), m.sqrt(x))
 
 
-def fmod_of(m: Math, x: Value, y: Value) -> Value:
+def _fmod_from(m: Math, x: Value, y: Value, top: int) -> Value:
     """Exact: the quotient's bits are taken off from the top, 2**40 at a time, until the remainder is below ``|y|``.
 
     In float64 (float32 values go through it): a step subtracts ``q * d`` with an integer ``q`` below 2**41 and ``d``
@@ -202,7 +202,7 @@ def fmod_of(m: Math, x: Value, y: Value) -> Value:
     factor = m.select(lift, m.c(2.0**104), m.c(1))
     d = m.mul(divisor, factor)
     r = m.mul(m.abs(x), factor)
-    for shift in range(2080, -1, -40):
+    for shift in range(top, -1, -40):
         step = _scaled(m, d, shift)
         active = b.op("and", b.compare("fcmp oge", r, step), m.lt(step, m.c(math.inf)))
         q = trunc(b, m.target, m.div(r, step))
@@ -224,7 +224,10 @@ def _scaled(m: Math, d: Value, shift: int) -> Value:
     return m.mul(d, m.c(2.0**shift)) if shift else d
 
 
-fmod = in_double(fmod_of)
+def fmod(b: Builder, target: Target, x: Value, y: Value) -> Value:
+    """The remainder of truncating division, exact."""
+    top = 280 if dtypes.row(x.dtype).bits == 32 else 2080  # how far apart the exponents of x and y can be
+    return in_double(lambda m, x, y: _fmod_from(m, x, y, top))(b, target, x, y)
 
 
 def floormod(b: Builder, target: Target, x: Value, y: Value) -> Value:
