@@ -106,7 +106,8 @@ def _params(rule: Callable[..., Any]) -> tuple[Param, ...]:
         elif annotation in _ARGUMENTS:
             found.append(Param(p.name, _ARGUMENTS[annotation], default))
         elif annotation in _ATTRIBUTES:
-            found.append(Param(p.name, "attr", default, _ATTRIBUTES[annotation]))
+            convert = _optional(_ATTRIBUTES[annotation]) if default is None else _ATTRIBUTES[annotation]
+            found.append(Param(p.name, "attr", default if default is REQUIRED else convert(default), convert))
         else:
             raise TypeError(f"{rule.__name__}: parameter {p.name} has no known kind ({annotation})")
     return tuple(found)

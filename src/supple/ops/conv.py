@@ -1,0 +1,330 @@
+"""Convolutions and transposed convolutions over one, two and three dimensions, in any layout, grouped and dilated."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from supple.base import dtypes
+from supple.build import te
+from supple.ir import expr as E
+from supple.ir.expr import IntImm, cast, const, int64
+from supple.ir.intrinsics import intrinsic
+from supple.ir.node import Expr, Type
+from supple.ir.op import Fusion, Op
+from supple.ir.types import TensorType
+from supple.ops.declare import Axes, DType, Sample, fail, operator, sample
+from supple.ops.layouts import Layout, padding_pairs, parse_layout, per_dimension
+from supple.ops.normalize import wide_dtype
+from supple.ops.shapes import same_dtype
+from supple.sym.relate import dim_text, tensor, tensor_dims
+from supple.sym.simplify import SHAPES
+
+_DEFAULT = {1: "W", 2: "HW", 3: "DHW"}
+
+
+class _Plan:
+    """A convolution's attributes, resolved for its number of spatial dimensions."""
+
+    def __init__(self, name: str, spatial: int, attrs: dict[str, Any], transposed: bool) -> None:
+        self.name = name
+        self.spatial = spatial
+        self.transposed = transposed
+        self.strides = per_dimension(name, "strides", attrs["strides"], spatial)
+        self.dilation = per_dimension(name, "dilation", attrs["dilation"], spatial)
+        self.padding = padding_pairs(name, attrs["padding"], spatial)
+        self.extra = per_dimension(name, "output_padding", attrs.get("output_padding", 0), spatial)
+        self.groups = attrs["groups"]
+        self.data = parse_layout(name, attrs["data_layout"], "NC", spatial)
+        self.out = parse_layout(name, attrs["out_layout"] or attrs["data_layout"], "NC", spatial)
+        # a kernel's first letter is what the output channels follow: O, or I for a transposed convolution
+        self.kernel = parse_layout(name, attrs["kernel_layout"], "IO" if transposed else "OI", spatial)
+        self.dtype = attrs["out_dtype"]
+        if any(s < 1 for s in (*self.strides, *self.dilation)) or self.groups < 1:
+            fail(f"{name}: strides, dilation and groups must be positive")
+        if any(p < 0 for pair in self.padding for p in pair):
+            fail(f"{name}: padding is negative", "sizes", str(self.padding))
+
+    def out_extent(self, extent: Expr, window: Expr, d: int) -> Expr:
+        """The extent of one spatial dimension of the result."""
+        low, high = self.padding[d]
+        reach = E.Add(E.Mul(E.Sub(window, int64(1)), int64(self.dilation[d])), int64(1))
+        if self.transposed:
+            grown = E.Add(E.Mul(E.Sub(extent, int64(1)), int64(self.strides[d])), reach)
+            return SHAPES.simplify(E.Add(E.Sub(grown, int64(low + high)), int64(self.extra[d])))
+        room = E.Sub(E.Add(extent, int64(low + high)), reach)
+        return SHAPES.simplify(E.Add(E.FloorDiv(room, int64(self.strides[d])), int64(1)))
+
+    def channels(self, data: Sequence[Expr], kernel: Sequence[Expr]) -> tuple[Expr, Expr]:
+        """Input channels of a group, and output channels; refuses what does not fit."""
+        given, groups = data[self.data.channel], int64(self.groups)
+        if self.transposed:
+            inputs, per_group = kernel[self.kernel.outer], kernel[self.kernel.channel]
+            expected, outputs = inputs, SHAPES.simplify(E.Mul(per_group, groups))
+            inner = SHAPES.simplify(E.FloorDiv(inputs, groups))
+        else:
+            inner, outputs = kernel[self.kernel.channel], kernel[self.kernel.outer]
+            expected = SHAPES.simplify(E.Mul(inner, groups))
+        if SHAPES.equal(given, expected) is False:
+            fail(
+                f"{self.name}: the data's channels do not fit the kernel ({self.groups} group(s))",
+                f"{dim_text(expected)} channels",
+                f"{dim_text(given)} channels",
+            )
+        if SHAPES.equal(E.FloorMod(outputs, groups), int64(0)) is False:
+            fail(
+                f"{self.name}: the output channels are not a multiple of the groups",
+                str(self.groups),
+                dim_text(outputs),
+            )
+        return inner, outputs
+
+    def result(self, data: Sequence[Expr], kernel: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The shape of the result."""
+        _, outputs = self.channels(data, kernel)
+        sizes = [
+            self.out_extent(data[self.data.spatial[d]], kernel[self.kernel.spatial[d]], d) for d in range(self.spatial)
+        ]
+        for size in sizes:
+            if isinstance(size, IntImm) and size.value < 0:
+                fail(
+                    f"{self.name}: the window is larger than the padded data",
+                    "an extent of at least 0",
+                    str(size.value),
+                )
+        return self.out.arrange(data[self.data.outer], outputs, sizes)
+
+
+def _meaning(layout: Layout, values: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+    return values[layout.outer], values[layout.channel], [values[a] for a in layout.spatial]
+
+
+def _lower(plan: _Plan, data: te.TensorValue, weight: te.TensorValue) -> te.TensorValue:
+    inner, outputs = plan.channels(data.shape, weight.shape)
+    dims = plan.result(data.shape, weight.shape)
+    dtype = plan.dtype or data.dtype
+    wide = wide_dtype(dtype)
+    channel = te.reduce_axis((0, inner), "rc")
+    window = [
+        te.reduce_axis((0, weight.shape[a]), f"r{'dhw'[3 - plan.spatial + n]}")
+        for n, a in enumerate(plan.kernel.spatial)
+    ]
+    per_group = SHAPES.simplify(E.FloorDiv(outputs, int64(plan.groups)))
+    source = data if plan.transposed else _padded(plan, data)
+
+    def body(*i: Any) -> Expr:
+        n, c, place = _meaning(plan.out, i)
+        group: Expr = int64(0) if plan.groups == 1 else E.FloorDiv(c, per_group)
+        at = channel.var if plan.groups == 1 else E.Add(E.Mul(group, inner), channel.var)
+        taps = [w.var for w in window]
+        if plan.transposed:
+            within = c if plan.groups == 1 else E.FloorMod(c, per_group)
+            kernel = weight[plan.kernel.arrange(at, within, taps)]
+            value = _transposed_load(plan, source, n, at, place, taps)
+        else:
+            kernel = weight[plan.kernel.arrange(c, channel.var, taps)]
+            spots = [
+                E.Add(E.Mul(p, int64(s)) if s != 1 else p, E.Mul(t, int64(k)) if k != 1 else t)
+                for p, s, t, k in zip(place, plan.strides, taps, plan.dilation, strict=True)
+            ]
+            value = source[plan.data.arrange(n, at, spots)]
+        return te.sum(E.Mul(cast(wide, value), cast(wide, kernel)), axis=[channel, *window])
+
+    total = te.compute(dims, body, plan.name.rpartition(".")[2])
+    return total if wide == dtype else te.compute(dims, lambda *i: cast(dtype, total[i]), "conv_cast")
+
+
+def _padded(plan: _Plan, data: te.TensorValue) -> te.TensorValue:
+    """The data with zeros around it, unless there is no padding."""
+    if not any(p for pair in plan.padding for p in pair):
+        return data
+    dims = list(data.shape)
+    for axis, (low, high) in zip(plan.data.spatial, plan.padding, strict=True):
+        dims[axis] = SHAPES.simplify(E.Add(dims[axis], int64(low + high)))
+
+    def body(*i: Any) -> Expr:
+        index: list[Any] = list(i)
+        inside: Expr | None = None
+        for axis, (low, high) in zip(plan.data.spatial, plan.padding, strict=True):
+            if low:
+                index[axis] = E.Sub(i[axis], int64(low))
+            checks = ([E.GE(i[axis], int64(low))] if low else []) + (
+                [E.LT(index[axis], data.shape[axis])] if high else []
+            )
+            for check in checks:
+                inside = check if inside is None else E.And(inside, check)
+        assert inside is not None
+        return intrinsic("if_then_else", inside, data[tuple(index)], const(0, data.dtype))
+
+    return te.compute([SHAPES.simplify(d) for d in dims], body, "pad_temp")
+
+
+def _transposed_load(plan: _Plan, data: te.TensorValue, n: Any, c: Any, place: Any, taps: Any) -> Expr:
+    """The input that meets a tap at a place of the output, or 0: ``(place + low - tap * dilation) / stride``."""
+    inside: Expr | None = None
+    spots: list[Expr] = []
+    for d in range(plan.spatial):
+        offset = E.Sub(E.Add(place[d], int64(plan.padding[d][0])), E.Mul(taps[d], int64(plan.dilation[d])))
+        spot = E.FloorDiv(offset, int64(plan.strides[d]))
+        checks = [E.GE(offset, int64(0)), E.LT(spot, data.shape[plan.data.spatial[d]])]
+        if plan.strides[d] != 1:
+            checks.append(E.EQ(E.FloorMod(offset, int64(plan.strides[d])), int64(0)))
+        for check in checks:
+            inside = check if inside is None else E.And(inside, check)
+        spots.append(spot)
+    assert inside is not None
+    return intrinsic("if_then_else", inside, data[plan.data.arrange(n, c, spots)], const(0, data.dtype))
+
+
+# ------------------------------------------------------------------------------------------------------------ reference
+
+
+def _ref(plan: _Plan, data: Any, weight: Any) -> Any:
+    dtype = plan.dtype or dtypes.from_numpy(data.dtype)
+    wide = dtypes.to_numpy(wide_dtype(dtype))
+    x = np.transpose(data, (plan.data.outer, plan.data.channel, *plan.data.spatial)).astype(wide)
+    w = np.transpose(weight, (plan.kernel.outer, plan.kernel.channel, *plan.kernel.spatial)).astype(wide)
+    result = (_ref_transposed if plan.transposed else _ref_forward)(plan, x, w)
+    order = np.argsort([plan.out.outer, plan.out.channel, *plan.out.spatial])
+    return np.transpose(result, order).astype(dtypes.to_numpy(dtype))
+
+
+def _ref_forward(plan: _Plan, x: Any, w: Any) -> Any:
+    x = np.pad(x, [(0, 0), (0, 0), *plan.padding])
+    groups = plan.groups
+    taps, out_channels = w.shape[2:], w.shape[0]
+    sizes = [
+        (x.shape[2 + d] - (taps[d] - 1) * plan.dilation[d] - 1) // plan.strides[d] + 1 for d in range(plan.spatial)
+    ]
+    out = np.zeros((x.shape[0], out_channels, *sizes), x.dtype)
+    for tap in itertools.product(*(range(t) for t in taps)):
+        place = tuple(
+            slice(t * k, t * k + (size - 1) * s + 1 if size > 0 else 0, s)
+            for t, k, s, size in zip(tap, plan.dilation, plan.strides, sizes, strict=True)
+        )
+        window = x[(slice(None), slice(None), *place)]
+        for g in range(groups):
+            ins = slice(g * w.shape[1], (g + 1) * w.shape[1])
+            outs = slice(g * out_channels // groups, (g + 1) * out_channels // groups)
+            out[:, outs] += np.einsum("nc...,oc->no...", window[:, ins], w[(outs, slice(None), *tap)])
+    return out
+
+
+def _ref_transposed(plan: _Plan, x: Any, w: Any) -> Any:
+    taps, per_group, groups = w.shape[2:], w.shape[1], plan.groups
+    full = [
+        (x.shape[2 + d] - 1) * plan.strides[d] + (taps[d] - 1) * plan.dilation[d] + 1 + plan.extra[d]
+        for d in range(plan.spatial)
+    ]
+    out = np.zeros((x.shape[0], per_group * groups, *full), x.dtype)
+    for tap in itertools.product(*(range(t) for t in taps)):
+        place = tuple(
+            slice(t * k, t * k + (x.shape[2 + d] - 1) * s + 1, s)
+            for d, (t, k, s) in enumerate(zip(tap, plan.dilation, plan.strides, strict=True))
+        )
+        for g in range(groups):
+            size = w.shape[0] // groups
+            ins, outs = slice(g * size, (g + 1) * size), slice(g * per_group, (g + 1) * per_group)
+            part = np.einsum("nc...,co->no...", x[:, ins], w[(ins, slice(None), *tap)])
+            out[(slice(None), outs, *place)] += part
+    crop = tuple(slice(low, n - high) for n, (low, high) in zip(full, plan.padding, strict=True))
+    return out[(slice(None), slice(None), *crop)]
+
+
+# --------------------------------------------------------------------------------------------------------- declarations
+
+
+def _infer(plan: _Plan, data: TensorType, weight: TensorType) -> Type:
+    dtype = plan.dtype or same_dtype(plan.name, data, weight)
+    ndim = plan.spatial + 2
+    for what, t in (("data", data), ("weight", weight)):
+        if t.ndim not in (-1, ndim):
+            fail(f"{plan.name}: {what} must have {ndim} dimensions", f"{ndim} dimensions", f"{t.ndim} dimensions")
+    a, b = tensor_dims(data), tensor_dims(weight)
+    return TensorType(None, dtype, ndim) if a is None or b is None else tensor(plan.result(a, b), dtype)
+
+
+def _samples(spatial: int, transposed: bool) -> list[Sample]:
+    def shape(*lead: int, size: int = 4 if spatial == 3 else 5) -> tuple[int, ...]:
+        return (*lead, *([size] * spatial))
+
+    letters = _DEFAULT[spatial]
+    kernel = letters + ("OI" if transposed else "IO")
+    found = [
+        sample(shape(2, 3), shape(3, 4, size=3) if transposed else shape(4, 3, size=3)),
+        sample(shape(1, 4), shape(4, 2, size=2) if transposed else shape(6, 2, size=2), groups=2, padding=1, strides=2),
+        sample(shape(1, 2), shape(2, 2, size=2), dilation=2, padding=[1] * spatial),
+        sample(
+            (1, *([4] * spatial), 3),
+            (*([3] * spatial), 2, 3) if transposed else (*([3] * spatial), 3, 2),
+            data_layout="N" + letters + "C",
+            kernel_layout=kernel,
+            padding=1,
+        ),
+    ]
+    if transposed:
+        found.append(sample(shape(1, 2), shape(2, 3, size=3), strides=2, padding=1, output_padding=1))
+    return found
+
+
+def _declare(spatial: int, transposed: bool) -> Op:
+    name = f"nn.conv{spatial}d" + ("_transpose" if transposed else "")
+    letters = _DEFAULT[spatial]
+    data_letters, kernel_letters = "NC" + letters, ("IO" if transposed else "OI") + letters
+
+    def plan(attrs: dict[str, Any]) -> _Plan:
+        return _Plan(name, spatial, attrs, transposed)
+
+    def lower(data: te.TensorValue, weight: te.TensorValue, **attrs: Any) -> te.TensorValue:
+        return _lower(plan(attrs), data, weight)
+
+    def ref(data: Any, weight: Any, **attrs: Any) -> Any:
+        return _ref(plan(attrs), np.asarray(data), np.asarray(weight))
+
+    def forward(
+        data: TensorType,
+        weight: TensorType,
+        strides: Axes = 1,  # type: ignore[assignment]
+        padding: Axes = 0,  # type: ignore[assignment]
+        dilation: Axes = 1,  # type: ignore[assignment]
+        groups: int = 1,
+        data_layout: str = data_letters,
+        kernel_layout: str = kernel_letters,
+        out_layout: str | None = None,
+        out_dtype: DType = None,
+    ) -> Type:
+        attrs = {k: v for k, v in locals().items() if k not in ("data", "weight", "plan")}
+        return _infer(plan(attrs), data, weight)
+
+    def backward(
+        data: TensorType,
+        weight: TensorType,
+        strides: Axes = 1,  # type: ignore[assignment]
+        padding: Axes = 0,  # type: ignore[assignment]
+        output_padding: Axes = 0,  # type: ignore[assignment]
+        dilation: Axes = 1,  # type: ignore[assignment]
+        groups: int = 1,
+        data_layout: str = data_letters,
+        kernel_layout: str = kernel_letters,
+        out_layout: str | None = None,
+        out_dtype: DType = None,
+    ) -> Type:
+        attrs = {k: v for k, v in locals().items() if k not in ("data", "weight", "plan")}
+        return _infer(plan(attrs), data, weight)
+
+    rule = backward if transposed else forward
+    rule.__doc__ = (
+        f"{'Transposed convolution' if transposed else 'Convolution'} (cross-correlation) over {spatial} dimension(s), "
+        "as PyTorch defines it. ``padding``: one number, one a dimension, or all befores then all afters. Layouts are "
+        f"orders of N, C, {', '.join(letters)} and O, I, {', '.join(letters)}. float16 is summed in float32."
+    )
+    return operator(
+        name, fusion=Fusion.OUT_FUSABLE, lower=lower, ref=ref, samples=lambda: _samples(spatial, transposed)
+    )(rule)
+
+
+conv1d, conv2d, conv3d = (_declare(spatial, False) for spatial in (1, 2, 3))
+conv1d_transpose, conv2d_transpose, conv3d_transpose = (_declare(spatial, True) for spatial in (1, 2, 3))
