@@ -7,7 +7,7 @@ from typing import Any
 
 from supple.base.errors import NotSupportedError
 from supple.build.block_builder import BlockBuilder
-from supple.ir.expr import Call
+from supple.ir.expr import Call, IntImm
 from supple.ir.graph import Function, ShapeExpr, Tuple, VarBinding
 from supple.ir.module import IRModule
 from supple.ir.node import Expr, Node, replace
@@ -15,6 +15,7 @@ from supple.ir.op import Op
 from supple.ir.types import TensorType, TupleType
 from supple.ir.walk import transform
 from supple.sym.relate import tensor_dims
+from supple.sym.simplify import SHAPES
 
 
 def legalize(
@@ -34,41 +35,88 @@ def legalize(
         lv = R.call_tir(cls.add, (x, y), out_ty=R.Tensor((n, 4), dtype="float32"))
 
     ``custom`` maps an operator's full name to a function that returns the replacement of a call. With
-    ``keep_views``, operators that host code runs without moving an element (declared ``view=True``: reshape) stay.
-    Operators without a compute definition stay. Identical loop functions are added
-    once. Raises `NotSupportedError` at the call when the result's shape is not known while compiling.
+    ``keep_views``, operators that host code runs without moving an element (declared ``view=True``: reshape) stay, as do
+    operators without a compute definition. Identical loop functions are added once. Raises `NotSupportedError` at the
+    call when the result's shape is not known while compiling.
     """
-    builder = BlockBuilder(mod)
-    rules = dict(custom or {})
+    run = _Legalizer(BlockBuilder(mod), dict(custom or {}), keep_views)
     for var, func in mod.items():
         if isinstance(func, Function):
-            legal = transform(func, lambda n: _legalize_binding(n, builder, rules, keep_views), into_types=False)
+            legal = transform(func, run.binding, into_types=False)
             if legal is not func:
-                builder.update_func(var, legal)  # type: ignore[arg-type]
-    return builder.get()
+                run.builder.update_func(var, legal)  # type: ignore[arg-type]
+    return run.builder.get()
 
 
-def _legalize_binding(
-    node: Node, builder: BlockBuilder, rules: dict[str, Callable[[BlockBuilder, Call], Expr]], keep_views: bool
-) -> Node | None:
-    if not isinstance(node, VarBinding) or not isinstance(node.value, Call) or not isinstance(node.value.op, Op):
-        return None
-    call, op = node.value, node.value.op
-    if op.name in rules:
-        return replace(node, value=rules[op.name](builder, call))
-    if op.lower is None or (keep_views and op.facts.get("view")):
-        return None
-    return replace(node, value=_lowered(builder, call, op))
+class _Legalizer:
+    """One run: the builder that takes the new functions, and the calls lowered so far by their operands' types."""
+
+    def __init__(
+        self, builder: BlockBuilder, rules: dict[str, Callable[[BlockBuilder, Call], Expr]], keep_views: bool
+    ) -> None:
+        self.builder = builder
+        self.rules = rules
+        self.keep_views = keep_views
+        self._known: dict[Any, tuple[Call, Call]] = {}  # with the original call, so that ids stay valid
+
+    def binding(self, node: Node) -> Node | None:
+        """The binding with its call lowered, or None to leave it."""
+        if not isinstance(node, VarBinding) or not isinstance(node.value, Call) or not isinstance(node.value.op, Op):
+            return None
+        call, op = node.value, node.value.op
+        if op.name in self.rules:
+            return replace(node, value=self.rules[op.name](self.builder, call))
+        if op.lower is None or (self.keep_views and op.facts.get("view")):
+            return None
+        return replace(node, value=self._lowered(call, op))
+
+    def _lowered(self, call: Call, op: Op) -> Call:
+        """The ``call_tir``; a call like an earlier one uses its loop function without building it again."""
+        tensors = _tensors(call)
+        key = (op.name, _key(call.args, tensors), repr(sorted(call.attrs.items())))
+        if key in self._known:
+            like, _ = self._known[key]
+            operands = (like.args[0], Tuple(tuple(tensors)), *like.args[2:])
+            return Call(like.op, operands, {}, like.ty_args, span=call.span, ty=call.ty)
+        _require_static_rank(call, op)
+        args: list[Any] = []
+        for param, arg in zip((p for p in op.params if not p.is_attr), call.args, strict=False):
+            args.append(list(arg.values) if param.kind == "shape" and isinstance(arg, ShapeExpr) else arg)
+        name = op.short_name.rpartition(".")[2]
+        built = self.builder.call_te(op.lower, *args, primfunc_name_hint=name, **call.attrs)  # type: ignore[arg-type]
+        self._known[key] = (built, call)
+        return replace(built, span=call.span, ty=call.ty)
 
 
-def _lowered(builder: BlockBuilder, call: Call, op: Op) -> Call:
-    _require_static_rank(call, op)
-    args: list[Any] = []
-    for param, arg in zip((p for p in op.params if not p.is_attr), call.args, strict=False):
-        args.append(list(arg.values) if param.kind == "shape" and isinstance(arg, ShapeExpr) else arg)
-    name = op.short_name.rpartition(".")[2]
-    lowered = builder.call_te(op.lower, *args, primfunc_name_hint=name, **call.attrs)  # type: ignore[arg-type]
-    return replace(lowered, span=call.span, ty=call.ty)
+def _tensors(call: Call) -> list[Expr]:
+    """The tensor operands, each once, in order."""
+    found: dict[int, Expr] = {}
+    for arg in call.args:
+        for part in arg.fields if isinstance(arg, Tuple) else (arg,):
+            if isinstance(getattr(part, "ty", None), TensorType):
+                found.setdefault(id(part), part)
+    return list(found.values())
+
+
+def _key(args: tuple[Expr, ...], tensors: list[Expr]) -> tuple[Any, ...]:
+    """What the loop function of a call depends on: types, which operands are one, and other arguments by identity."""
+    places = {id(tensor): n for n, tensor in enumerate(tensors)}
+    parts: list[Any] = []
+    for arg in args:
+        ty = getattr(arg, "ty", None)
+        if isinstance(arg, Tuple):
+            parts.append(_key(arg.fields, tensors))
+        elif isinstance(ty, TensorType):
+            dims = tensor_dims(ty)
+            shape = None if dims is None else tuple(SHAPES.canonical(d) for d in dims)
+            parts.append((places[id(arg)], ty.dtype, shape))
+        elif isinstance(arg, IntImm):
+            parts.append((arg.value, arg.dtype))
+        elif isinstance(arg, ShapeExpr):
+            parts.append(tuple(SHAPES.canonical(v) for v in arg.values))
+        else:
+            parts.append(("by identity", id(arg)))
+    return tuple(parts)
 
 
 def _require_static_rank(call: Call, op: Op) -> None:
