@@ -36,8 +36,8 @@ def legalize(
 
     ``custom`` maps an operator's full name to a function that returns the replacement of a call. With
     ``keep_views``, operators that host code runs without moving an element (declared ``view=True``: reshape) stay, as
-    do operators without a compute definition. Identical loop functions are added once. Raises `NotSupportedError` at the
-    call when the result's shape is not known while compiling.
+    do operators without a compute definition. Identical loop functions are added once. Raises `NotSupportedError`
+    at the call when the result's shape is not known while compiling.
     """
     run = _Legalizer(BlockBuilder(mod), dict(custom or {}), keep_views)
     for var, func in mod.items():
