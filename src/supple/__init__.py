@@ -9,9 +9,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from supple import error, ops, relax, runtime, script
+    from supple import error, ops, relax, runtime, script, te, tirx
     from supple.base.target import Target
-    from supple.driver import compile
+    from supple.driver import compile, lower
     from supple.ir.module import IRModule
     from supple.runtime.device import cpu, device
     from supple.runtime.packed import get_global_func, register_global_func, remove_global_func
@@ -24,6 +24,9 @@ _NAMES: dict[str, tuple[str, str | None]] = {
     "compile": ("supple.driver", "compile"),
     "cpu": ("supple.runtime.device", "cpu"),
     "device": ("supple.runtime.device", "device"),
+    "lower": ("supple.driver", "lower"),
+    "te": ("supple.te", None),
+    "tirx": ("supple.tirx", None),
     "error": ("supple.error", None),
     "get_global_func": ("supple.runtime.packed", "get_global_func"),
     "ops": ("supple.ops", None),
@@ -43,12 +46,15 @@ __all__ = [
     "device",
     "error",
     "get_global_func",
+    "lower",
     "ops",
     "register_global_func",
     "relax",
     "remove_global_func",
     "runtime",
     "script",
+    "te",
+    "tirx",
 ]
 
 

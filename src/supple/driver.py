@@ -129,6 +129,15 @@ def compile(
             return Executable(program)
 
 
+def lower(mod: IRModule | Function | PrimFunc, target: str | Target = "llvm") -> IRModule:
+    """The module just before code generation: ``call_tir`` and scheduled loop functions, printable and runnable.
+
+    Raises what `compile` raises for a module that is not well formed.
+    """
+    with _collections.fewer():
+        return run_passes(_as_module(mod)[0], make_target(target))
+
+
 def run_passes(mod: IRModule, target: Target, context: Context | None = None) -> IRModule:
     """The module after `PIPELINE`: ``call_tir`` and scheduled loop functions."""
     context = context if context is not None else Context()
