@@ -95,7 +95,8 @@ def emit_kernel(
         arguments.append(f"i64 %n{position}")
         state.bind(symbol, Value(f"%n{position}", "int64"))
     arguments.append("ptr noalias %workspace")
-    state.symbols = {P.intern_atom(P.Atom("var", var=symbol)) for symbol in symbols}
+    sizes = (*symbols, *(s for s in scalars if s.dtype == "int64"))
+    state.symbols = {P.intern_atom(P.Atom("var", var=size)) for size in sizes}
     drive(state, dispatch, func.body)
     state.builder.emit("ret i32 0")
     needed = state.workspace_bytes
