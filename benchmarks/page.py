@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import os
 
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "SUPPLE_NUM_THREADS"):
-    os.environ[variable] = "1"  # before numpy is imported
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy is imported
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["SUPPLE_NUM_THREADS"] = "1"
 
 import re
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +97,13 @@ def main() -> None:
         run, w = entry(program), weights(784, hidden)
         for n in (1, 16, 64, 256, 1024, 4096):
             x = rng.standard_normal((n, 784)).astype("float32")
-            ours, theirs = interleaved([lambda x=x: run(x, *w), lambda x=x: mlp.numpy_mlp(x, *w)], 1.0)
+            ours, theirs = interleaved([partial(run, x, *w), partial(mlp.numpy_mlp, x, *w)], 1.0)
             print(f"{title:16} n = {n:5}: {ours:10.1f} us, numpy {theirs:10.1f} us, numpy / ours {theirs / ours:5.2f}")
     runs, flops = [], []
     for edit, inputs, hidden in VARIANTS.values():
         run, w = entry(supple.script.from_source(edit(MODULE))), weights(inputs, hidden)
         x = rng.standard_normal((1024, inputs)).astype("float32")
-        runs.append(lambda run=run, x=x, w=w: run(x, *w))
+        runs.append(partial(run, x, *w))
         flops.append(2 * 1024 * (inputs * hidden + hidden * 10))
     medians = interleaved(runs, 6.0)
     rates = [f / t / 1000 for f, t in zip(flops, medians, strict=True)]
