@@ -10,11 +10,11 @@ import numpy as np
 
 from supple.base.target import Target, host
 from supple.codegen.kernel import KernelCode, emit_kernel
-from supple.codegen.link import Program, link
 from supple.codegen.llvm import compile_text
 from supple.ir.loop import PrimFunc, buffer_type
 from supple.ir.types import PrimType
 from supple.runtime.abi import CONTEXT_BYTES, ErrorSite
+from supple.runtime.native import load_objects
 from supple.schedule.default import schedule_func
 from supple.sym.simplify import evaluate, solve_linear
 
@@ -38,8 +38,8 @@ class Kernel:
         self.code: KernelCode = emit_kernel(self.scheduled, "kernel", self.target, self.sites,
                                             distrust=distrust)  # fmt: skip
         self.object = compile_text(self.code.llvm_text, self.target)
-        self.library = link(Program((self.object,), ("kernel",)))
-        self.address = self.library["kernel"]
+        self.library = load_objects([self.object], ["kernel"])
+        self.address = self.library.addresses["kernel"]
 
     def prepare(self, *args: Any) -> tuple[Any, list[Any]]:
         """The ctypes function and its arguments (the arrays are kept alive by the caller)."""

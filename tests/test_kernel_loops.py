@@ -13,7 +13,6 @@ from kernel_tools import Kernel, KernelError
 from supple.base.errors import InternalError, NotSupportedError
 from supple.base.target import target
 from supple.codegen.kernel import emit_kernel
-from supple.codegen.link import Program, elf_symbols, link
 from supple.codegen.llvm import compile_text, target_machine
 from supple.interp.loops import run_prim_func
 from supple.ir import expr as E
@@ -21,6 +20,8 @@ from supple.ir.expr import BufferLoad, Var, int64
 from supple.ir.intrinsics import intrinsic
 from supple.ir.loop import Buffer, BufferStore, For, ForKind, PrimFunc, SeqStmt
 from supple.ir.types import prim_type
+from supple.runtime.elf import elf_symbols
+from supple.runtime.native import load_objects
 from supple.script import from_source
 
 HEAD = "from supple.script import tirx as T\n\n"
@@ -444,9 +445,9 @@ def test_undefined_symbols_are_refused_by_name() -> None:
     if symbols is not None:
         assert symbols == ({"k"}, {"nothing_of_the_kind"})
     with pytest.raises(InternalError, match="nothing_of_the_kind"):
-        link(Program((code,), ("k",)))
+        load_objects([code], ["k"])
     with pytest.raises(InternalError, match="does not define other"):
-        link(Program((code,), ("other",)), {"nothing_of_the_kind": 8})
+        load_objects([code], ["other"], {"nothing_of_the_kind": 8})
 
 
 def test_faulty_text_is_an_error_of_our_own() -> None:

@@ -11,13 +11,13 @@ from kernel_tools import Kernel
 
 from supple.base.target import host, target
 from supple.codegen.kernel import emit_kernel
-from supple.codegen.link import elf_symbols
 from supple.codegen.llvm import compile_text
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, Var, int64
 from supple.ir.intrinsics import intrinsic
 from supple.ir.loop import Buffer, BufferStore, For, ForKind, PrimFunc
 from supple.ir.types import prim_type
+from supple.runtime.elf import elf_symbols
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 0.5, 2.0, -2.0, 1e-40, 1e-310, 3.0, 1e30, -1e30, 88.8]
 

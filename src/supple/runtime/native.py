@@ -13,6 +13,7 @@ import llvmlite.binding as llvm
 
 from supple.base.errors import InternalError
 from supple.runtime import abi
+from supple.runtime.elf import elf_symbols
 from supple.runtime.native_ir import RUNTIME_IR
 from supple.runtime.platforms import c_library
 
@@ -59,10 +60,29 @@ def _process_addresses() -> dict[str, int]:
 def load_objects(objects: Iterable[bytes], exports: Iterable[str], imports: Mapping[str, int] | None = None) -> Library:
     """Link object code and load it; raises `InternalError` when it refers to a symbol that is neither defined in the
     objects, nor in ``imports``, nor on the allow-list."""
+    images, names = list(objects), list(exports)
+    _check_symbols(images, names, {*ALLOWED_IMPORTS, *(imports or {})})
     builder = llvm.JITLibraryBuilder()
-    for data in objects:
+    for data in images:
         builder.add_object_img(data)
-    return _link(builder, exports, imports)
+    return _link(builder, names, imports)
+
+
+def _check_symbols(images: Iterable[bytes], exports: Iterable[str], known: set[str]) -> None:
+    """Name what is missing (ELF only; other formats are checked by the linker, without names)."""
+    defined: set[str] = set()
+    needed: set[str] = set()
+    for data in images:
+        symbols = elf_symbols(data)
+        if symbols is None:
+            return
+        defined |= symbols[0]
+        needed |= symbols[1]
+    missing, absent = sorted(needed - defined - known), sorted(set(exports) - defined)
+    if missing:
+        raise InternalError(f"compiled code refers to symbols that are not on the list: {', '.join(missing)}")
+    if absent:
+        raise InternalError(f"compiled code does not define {', '.join(absent)}")
 
 
 def _link(builder: Any, exports: Iterable[str], imports: Mapping[str, int] | None) -> Library:
