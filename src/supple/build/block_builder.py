@@ -285,7 +285,7 @@ class BlockBuilder:
         known = {id(s) for s in self._frame().symbols}
         self._frame().symbols += [s for s in free_symbols(ty) if id(s) not in known]
         var = self._new_var(name_hint, ty, output, span)
-        self._append(MatchCast(value, ty, var, span=span))
+        self._append(MatchCast(var, value, ty, span=span))
         return var
 
     def emit_if(

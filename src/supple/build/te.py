@@ -232,7 +232,7 @@ def create_prim_func(
     statements: list[Stmt] = [_nest(t) for t in computed]
     output_ids = {id(t.buffer) for t in results}
     intermediates = tuple(t.buffer for t in computed if id(t.buffer) not in output_ids)
-    root = SBlock((), intermediates, (), (), (), "root", None, seq(statements))
+    root = SBlock((), (), (), "root", seq(statements), None, intermediates)
     body = SBlockRealize((), const(True), root)
     buffers = [t.buffer for t in [*inputs, *results]]
     solved = {id(d) for b in buffers for d in buffer_type(b).shape if isinstance(d, Var)}
@@ -294,7 +294,7 @@ def _nest(tensor: TensorValue) -> Stmt:
     else:
         store = BufferStore(tensor.buffer, _plain(substitute(body, to_iter)), indices)
     reads, writes = infer_regions(store, init)
-    block = SBlock(iter_vars, (), (), reads, writes, tensor.name, init, store)
+    block = SBlock(iter_vars, reads, writes, tensor.name, store, init)
     nest: Stmt = SBlockRealize(tuple(loops), const(True), block)
     for loop, (_, low, extent) in zip(reversed(loops), reversed(extents), strict=True):
         nest = For(loop, low, extent, ForKind.SERIAL, nest)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from supple.base import dtypes
 from supple.base.source import Span
-from supple.ir.node import Expr, Node, Role, Type, define, ignored, node
+from supple.ir.node import Expr, Node, Role, Type, as_tuple, define, ignored, node, set_field
 from supple.ir.types import BufferType, PrimType, StringType, TensorType, TupleType, prim_type
 
 ExprLike = Any  # an Expr, or a Python int, float, bool that becomes a literal
@@ -169,6 +169,17 @@ class Var(ExprWithOps):
     name: str = ignored()
     ty: Type | None = None
 
+    def __post_init__(self) -> None:
+        ty: Any = self.ty
+        if ty is None or isinstance(ty, Type):
+            return
+        if isinstance(ty, str):
+            set_field(self, "ty", prim_type(ty))
+        elif hasattr(ty, "as_type"):  # R.Tensor without parentheses
+            set_field(self, "ty", ty.as_type())
+        else:
+            raise TypeError(f"Var {self.name}: expected a type, such as R.Tensor((4,), 'float32'), got {ty!r}")
+
     @property
     def name_hint(self) -> str:
         return self.name
@@ -203,14 +214,23 @@ def is_buffer(e: object) -> bool:
 # ----------------------------------------------------------------------------------------------------------- literals
 
 
+def _relax_order(literal: Any) -> None:
+    """Literals may be written as Relax does: the dtype first."""
+    first = literal.value
+    if isinstance(first, (str, PrimType)):
+        set_field(literal, "value", literal.dtype)
+        set_field(literal, "dtype", first if isinstance(first, str) else first.dtype)
+
+
 @node
 class IntImm(ExprWithOps):
-    """An integer or boolean literal."""
+    """An integer or boolean literal: ``IntImm(3, "int64")``, or in Relax's order ``IntImm("int64", 3)``."""
 
     value: int
     dtype: str = "int32"
 
     def __post_init__(self) -> None:
+        _relax_order(self)
         row = dtypes.row(self.dtype)
         if row.kind == "bool":
             low, high = 0, 1
@@ -236,12 +256,13 @@ class IntImm(ExprWithOps):
 
 @node
 class FloatImm(ExprWithOps):
-    """A floating-point literal."""
+    """A floating-point literal: ``FloatImm(1.0, "float32")``, or in Relax's order ``FloatImm("float32", 1.0)``."""
 
     value: float
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
+        _relax_order(self)
         if not dtypes.is_float(self.dtype):
             raise TypeError(f"FloatImm: expected a floating-point dtype, got {self.dtype!r}")
 
@@ -552,6 +573,22 @@ class Range(Node):
 # ------------------------------------------------------------------------------------------------------------- calls
 
 
+class Attrs(dict[str, Any]):
+    """A call's attributes: a dict whose values can also be read as ``attrs.axis``."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the call has no attribute {name!r}; it has {', '.join(self) or 'none'}") from None
+
+
+CALLEES: dict[str, Callable[[str], Expr]] = {}
+"""``"op"`` finds an operator by its name. Filled by the operators' registry."""
+
+
 @node
 class Call(ExprWithOps):
     """``op(args)``: an operator, a function of the module, a local function, or a scalar intrinsic.
@@ -565,6 +602,16 @@ class Call(ExprWithOps):
     attrs: dict[str, Any] = field(default_factory=dict)
     ty_args: tuple[Type, ...] = ()
     ty: Type | None = ignored(default=None)
+
+    def __post_init__(self) -> None:
+        if type(self.args) is not tuple:
+            as_tuple(self, "args")
+        if type(self.attrs) is not Attrs:
+            set_field(self, "attrs", Attrs(self.attrs or {}))
+        if type(self.ty_args) is not tuple:
+            set_field(self, "ty_args", (self.ty_args,) if isinstance(self.ty_args, Type) else tuple(self.ty_args or ()))
+        if isinstance(self.op, str):
+            set_field(self, "op", CALLEES["op"](self.op))
 
     @property
     def dtype(self) -> str:
@@ -755,6 +802,10 @@ class TupleGetItem(ExprWithOps):
     tuple_value: Expr
     index: int
     ty: Type | None = ignored(default=None)
+
+    def __post_init__(self) -> None:
+        if type(self.index) is not int:
+            set_field(self, "index", int(self.index))
 
 
 _DECIDE: dict[type, Callable[[Any, Any], bool]] = {

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from supple.base import dtypes
-from supple.ir.expr import ExprWithOps, IntImm, Var
-from supple.ir.node import Expr, Node, Type, define, ignored, node, pattern
-from supple.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, prim_type
+from supple.ir.expr import ExprWithOps, IntImm, Var, as_expr
+from supple.ir.node import Expr, Node, Type, as_tuple, define, ignored, node, pattern, set_field
+from supple.ir.types import SHAPE_OF, FuncType, PrimType, ShapeType, TensorType, TupleType, prim_type
 
 
 @node
@@ -46,6 +47,13 @@ class Tuple(ExprWithOps):
     fields: tuple[Expr, ...]
     ty: Type | None = ignored(default=None)
 
+    def __post_init__(self) -> None:
+        if type(self.fields) is not tuple:
+            as_tuple(self, "fields")
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
 
 @node
 class ShapeExpr(ExprWithOps):
@@ -54,6 +62,8 @@ class ShapeExpr(ExprWithOps):
     values: tuple[Expr, ...]
 
     def __post_init__(self) -> None:
+        if type(self.values) is not tuple or not all(isinstance(v, Expr) for v in self.values):
+            set_field(self, "values", tuple(as_expr(v, "int64") for v in self.values))
         for value in self.values:
             ty = getattr(value, "ty", None)
             if not isinstance(ty, PrimType) or ty.dtype != "int64":
@@ -62,6 +72,16 @@ class ShapeExpr(ExprWithOps):
     @property
     def ty(self) -> Type:
         return ShapeType(self.values)
+
+
+def _shape_expr(values: Any) -> ShapeExpr:
+    if not isinstance(values, (tuple, list)):
+        raise TypeError(f"expected a shape such as [n, 4], got {values!r}")
+    return ShapeExpr(values)  # type: ignore[arg-type]
+
+
+SHAPE_OF["expr"] = _shape_expr
+SHAPE_OF["values"] = lambda values: _shape_expr(values).values
 
 
 @node
@@ -121,9 +141,10 @@ class VarBinding(Binding):
 class MatchCast(Binding):
     """``var = R.match_cast(value, ty)``: a run-time check that may introduce the symbols in ``ty``."""
 
+    walk_order: ClassVar[tuple[str, ...]] = ("value", "ty", "var")
+    var: Var = define()
     value: Expr
     ty: Type = pattern()
-    var: Var = define()
 
 
 @node
@@ -131,6 +152,9 @@ class BindingBlock(Node):
     """Bindings in order; calls in it may have effects."""
 
     bindings: tuple[Binding, ...]
+
+    def __post_init__(self) -> None:
+        as_tuple(self, "bindings")
 
 
 @node
@@ -144,6 +168,9 @@ class SeqExpr(ExprWithOps):
 
     blocks: tuple[BindingBlock, ...]
     body: Expr
+
+    def __post_init__(self) -> None:
+        as_tuple(self, "blocks")
 
     @property
     def ty(self) -> Type | None:
@@ -176,6 +203,23 @@ class Function(ExprWithOps):
     is_pure: bool = True
     attrs: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        as_tuple(self, "params")
+        if not isinstance(self.body, SeqExpr):
+            set_field(self, "body", SeqExpr((), self.body))
+        if self.ret_ty is None:
+            deduced = getattr(self.body.body, "ty", None)
+            set_field(self, "ret_ty", deduced if isinstance(deduced, Type) else None)
+        if self.attrs is None:
+            set_field(self, "attrs", {})
+
+    @staticmethod
+    def create_empty(
+        params: Any, ret_ty: Type, is_pure: bool = True, attrs: dict[str, Any] | None = None
+    ) -> Function:
+        """A function without a body, for its type: calling it is refused."""
+        return Function(tuple(params), SeqExpr((), Tuple(())), ret_ty, is_pure, dict(attrs or {}))
+
     @property
     def ty(self) -> Type:
         if any(p.ty is None for p in self.params) or self.ret_ty is None:
@@ -187,11 +231,30 @@ class Function(ExprWithOps):
         new = dict(key) if isinstance(key, dict) else {key: value}
         return Function(self.params, self.body, self.ret_ty, self.is_pure, {**self.attrs, **new}, span=self.span)
 
+    def with_attrs(self, attrs: dict[str, Any]) -> Function:
+        """A copy with attributes added."""
+        return self.with_attr(attrs)
+
+    def bind_params(self, binding_map: dict[Any, Any]) -> Function:
+        """The function with parameters (by name or variable) fixed to values: arrays, numbers or expressions."""
+        return FUNCTION_METHODS["bind_params"](self, binding_map)
+
+    def bind_symbolic_vars(self, binding_map: dict[Any, Any]) -> Function:
+        """The function with symbols (by name or variable) fixed to integers or expressions."""
+        return FUNCTION_METHODS["bind_symbolic_vars"](self, binding_map)
+
+    def inline_functions(self, function_map: dict[Any, Any]) -> Function:
+        """The function with calls of some functions of the module (by name or variable) replaced by their bodies."""
+        return FUNCTION_METHODS["inline_functions"](self, function_map)
+
     def without_attr(self, key: str) -> Function:
         """A copy without one attribute."""
         rest = {k: v for k, v in self.attrs.items() if k != key}
         return Function(self.params, self.body, self.ret_ty, self.is_pure, rest, span=self.span)
 
+
+FUNCTION_METHODS: dict[str, Callable[[Function, dict[Any, Any]], Function]] = {}
+"""What ``bind_params`` and its relatives do; filled by the level that can rewrite functions."""
 
 UNIT = TupleType(())
 """The type of a call that returns nothing: the empty tuple."""

@@ -278,7 +278,7 @@ class HostFunction(Node):
         """The function for reading."""
         return "\n".join(_lines(self))
 
-    def script(self, show_meta: bool = False) -> str:
+    def script(self, show_meta: bool = False, **options: Any) -> str:
         return self.text()
 
 

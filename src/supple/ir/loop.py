@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import field
-from typing import Any
+from typing import Any, ClassVar
 
 from supple.ir.expr import Range, Var, as_expr, scalar_dtype
-from supple.ir.node import Expr, Node, Stmt, Type, define, ignored, node
+from supple.ir.node import Expr, Node, Stmt, Type, as_tuple, define, ignored, node, set_field
 from supple.ir.types import BufferType
 
 
@@ -57,6 +57,9 @@ class SeqStmt(Stmt):
 
     seq: tuple[Stmt, ...]
 
+    def __post_init__(self) -> None:
+        as_tuple(self, "seq")
+
 
 @node
 class Evaluate(Stmt):
@@ -69,8 +72,9 @@ class Evaluate(Stmt):
 class Bind(Stmt):
     """``var = value`` (``T.let``) for the statements that follow."""
 
-    value: Expr
+    walk_order: ClassVar[tuple[str, ...]] = ("value", "var")
     var: Var = define()
+    value: Expr
 
 
 @node
@@ -82,6 +86,7 @@ class BufferStore(Stmt):
     indices: tuple[Expr, ...]
 
     def __post_init__(self) -> None:
+        as_tuple(self, "indices")
         ty = buffer_type(self.buffer)
         if len(ty.shape) != len(self.indices):
             raise TypeError(
@@ -102,8 +107,12 @@ class AllocBuffer(Stmt):
 class DeclBuffer(Stmt):
     """Another view (``buffer``, whose type names ``data``) of existing storage, for the statements that follow."""
 
-    data: Expr | None
+    walk_order: ClassVar[tuple[str, ...]] = ("data", "buffer")
     buffer: Var = define()
+    data: Expr | None = None
+
+
+_FOR_KINDS: dict[Any, ForKind] = {**dict(enumerate(ForKind)), **{kind.value: kind for kind in ForKind}}
 
 
 @node
@@ -118,6 +127,16 @@ class For(Stmt):
     thread_binding: str | None = None
     annotations: dict[str, Any] = field(default_factory=dict)
     step: Expr | None = None
+
+    def __post_init__(self) -> None:
+        dtype = getattr(self.loop_var.ty, "dtype", "int32")
+        for name in ("min", "extent"):
+            if not isinstance(getattr(self, name), Expr):
+                set_field(self, name, as_expr(getattr(self, name), dtype))
+        if not isinstance(self.kind, ForKind):
+            set_field(self, "kind", _FOR_KINDS[self.kind])
+        if self.annotations is None:
+            set_field(self, "annotations", {})
 
 
 @node
@@ -142,7 +161,11 @@ class AssertStmt(Stmt):
     """Raise with ``message`` when the condition is false."""
 
     condition: Expr
-    message: str
+    message: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.message, str):
+            raise TypeError(f"AssertStmt: the message must be a string, got {self.message!r}")
 
 
 @node
@@ -182,6 +205,10 @@ class IterVar(Node):
     dom: Range
     var: Var = define()
     iter_type: IterType = IterType.DATA_PAR
+    DataPar: ClassVar[IterType] = IterType.DATA_PAR
+    CommReduce: ClassVar[IterType] = IterType.REDUCE
+    Ordered: ClassVar[IterType] = IterType.SCAN
+    Opaque: ClassVar[IterType] = IterType.OPAQUE
 
 
 @node
@@ -191,13 +218,17 @@ class BufferRegion(Node):
     buffer: Var
     region: tuple[Range, ...]
 
+    def __post_init__(self) -> None:
+        as_tuple(self, "region")
+
 
 @node
 class MatchBufferRegion(Node):
     """``buffer`` as a view of a region, inside a block."""
 
-    source: BufferRegion
+    walk_order: ClassVar[tuple[str, ...]] = ("source", "buffer")
     buffer: Var = define()
+    source: BufferRegion
 
 
 @node
@@ -207,15 +238,24 @@ class SBlock(Stmt):
     ``init`` runs before the first iteration of the reduction variables. ``reads`` and ``writes`` are regions.
     """
 
+    walk_order: ClassVar[tuple[str, ...]] = (
+        "iter_vars", "alloc_buffers", "match_buffers", "reads", "writes", "name_hint", "init", "body", "annotations",
+    )  # fmt: skip
     iter_vars: tuple[IterVar, ...] = define()
-    alloc_buffers: tuple[Var, ...] = define()
-    match_buffers: tuple[MatchBufferRegion, ...] = define()
     reads: tuple[BufferRegion, ...]
     writes: tuple[BufferRegion, ...]
     name_hint: str = ignored()
-    init: Stmt | None
     body: Stmt
+    init: Stmt | None = None
+    alloc_buffers: tuple[Var, ...] = define(default=())
+    match_buffers: tuple[MatchBufferRegion, ...] = define(default=())
     annotations: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("iter_vars", "reads", "writes", "alloc_buffers", "match_buffers"):
+            as_tuple(self, name)
+        if self.annotations is None:
+            set_field(self, "annotations", {})
 
 
 @node
@@ -225,6 +265,11 @@ class SBlockRealize(Stmt):
     iter_values: tuple[Expr, ...]
     predicate: Expr
     block: SBlock
+
+    def __post_init__(self) -> None:
+        as_tuple(self, "iter_values")
+        if not isinstance(self.predicate, Expr):
+            set_field(self, "predicate", as_expr(bool(self.predicate)))
 
 
 @node
@@ -237,6 +282,16 @@ class PrimFunc(Expr):
     body: Stmt
     ret_ty: Type | None = None
     attrs: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        as_tuple(self, "params")
+        if self.attrs is None:
+            set_field(self, "attrs", {})
+
+    @property
+    def ret_type(self) -> Type | None:
+        """Relax's spelling of ``ret_ty``."""
+        return self.ret_ty
 
     @property
     def ty(self) -> Type | None:
@@ -251,6 +306,14 @@ class PrimFunc(Expr):
         """A copy with attributes added."""
         new = dict(key) if isinstance(key, dict) else {key: value}
         return PrimFunc(self.params, self.body, self.ret_ty, {**self.attrs, **new}, span=self.span)
+
+    def with_attrs(self, attrs: dict[str, Any]) -> PrimFunc:
+        """A copy with attributes added."""
+        return self.with_attr(attrs)
+
+    def with_body(self, body: Stmt) -> PrimFunc:
+        """A copy with another body."""
+        return PrimFunc(self.params, body, self.ret_ty, self.attrs, span=self.span)
 
     def without_attr(self, key: str) -> PrimFunc:
         """A copy without one attribute."""

@@ -31,9 +31,9 @@ class Role(enum.Enum):
     IGNORE = "ignore"
 
 
-def define() -> Any:
+def define(**kwargs: Any) -> Any:
     """A field that introduces variables."""
-    return dataclasses.field(metadata={"role": Role.DEF})
+    return dataclasses.field(metadata={"role": Role.DEF}, **kwargs)
 
 
 def ignored(**kwargs: Any) -> Any:
@@ -50,7 +50,8 @@ _FIELDS: dict[type, tuple[tuple[str, Role], ...]] = {}
 
 
 def fields(cls: type[Node]) -> tuple[tuple[str, Role], ...]:
-    """``(name, role)`` of every field of a node class, in declaration order (definitions precede their uses)."""
+    """``(name, role)`` of every field of a node class: definitions precede their uses. That is the order of
+    declaration (the constructor's), unless the class says otherwise in ``walk_order``."""
     return _FIELDS[cls]
 
 
@@ -73,10 +74,25 @@ def node(cls: type[N]) -> type[N]:
     construct), except in check mode, where a second assignment raises.
     """
     made = dataclasses.dataclass(slots=True, eq=False, repr=False)(cls)
-    _FIELDS[made] = tuple((f.name, f.metadata.get("role", Role.USE)) for f in dataclasses.fields(made))
+    roles = {f.name: f.metadata.get("role", Role.USE) for f in dataclasses.fields(made)}
+    order: tuple[str, ...] = getattr(made, "walk_order", ())
+    names = [*order, *(name for name in roles if name not in order)]
+    _FIELDS[made] = tuple((name, roles[name]) for name in names)
     if config.check:
         made.__setattr__ = _write_once  # type: ignore[assignment]
     return made
+
+
+def set_field(of: Node, name: str, value: object) -> None:
+    """Set a field while the node is being made (``__post_init__``), where what was given takes another form."""
+    object.__setattr__(of, name, value)
+
+
+def as_tuple(of: Node, name: str) -> None:
+    """Let a field that was given as a list (or None, or another sequence) hold a tuple."""
+    value = getattr(of, name)
+    if type(value) is not tuple:
+        set_field(of, name, () if value is None else tuple(value))
 
 
 _printer: list[Callable[..., str]] = []
@@ -95,12 +111,13 @@ class Node:
 
     span: Span | None = dataclasses.field(default=None, kw_only=True, metadata={"role": Role.IGNORE})
 
-    def script(self, show_meta: bool = False) -> str:
-        """The node as TVMScript text; ``show_meta`` includes the data of large constants."""
+    def script(self, show_meta: bool = False, **options: Any) -> str:
+        """The node as TVMScript text; ``show_meta`` includes the data of large constants. Other options of Relax's
+        printer are accepted and change nothing."""
         return _printer[0](self, show_meta) if _printer else f"{type(self).__name__}(...)"
 
-    def show(self, show_meta: bool = False) -> None:
-        """Print `script`, in colour on a terminal."""
+    def show(self, show_meta: bool = False, **options: Any) -> None:
+        """Print `script`, in colour on a terminal (other options of Relax's printer change nothing)."""
         if _shower:
             _shower[0](self, show_meta)
         else:

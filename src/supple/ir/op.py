@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from supple.base.registry import Registry, did_you_mean
-from supple.ir.expr import Call, as_expr, cast, is_scalar
+from supple.ir.expr import CALLEES, Call, as_expr, cast, is_scalar
 from supple.ir.graph import ShapeExpr, Tuple, constant
 from supple.ir.node import Expr, Type, ignored, node
 from supple.ir.types import TensorType
@@ -87,6 +87,7 @@ class Op(Expr):
 
 
 OPS: Registry[Op] = Registry("operator")
+CALLEES["op"] = Op.get
 
 
 def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:

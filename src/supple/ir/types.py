@@ -4,9 +4,15 @@ loop-level buffers have `BufferType`."""
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 from supple.base.dtypes import check_dtype
-from supple.ir.node import Expr, Type, ignored, node
+from supple.ir.node import Expr, Node, Type, as_tuple, ignored, node, set_field
+
+SHAPE_OF: dict[str, Callable[[Any], Any]] = {}
+"""``"expr"`` makes a shape value of a sequence of ints and scalars, ``"values"`` the tuple of its values.
+Filled by the graph level, whose nodes these are."""
 
 
 @node
@@ -15,6 +21,9 @@ class PrimType(Type):
 
     dtype: str
 
+    def __post_init__(self) -> None:
+        if type(self.dtype) is not str:
+            set_field(self, "dtype", str(self.dtype))
 
 @functools.lru_cache(maxsize=1024)
 def prim_type(dtype: str) -> PrimType:
@@ -23,21 +32,65 @@ def prim_type(dtype: str) -> PrimType:
 
 
 @node
+class VDevice(Node):
+    """A virtual device: where a tensor lives. ``target`` is a target's text or its dict, kept as written."""
+
+    target: Any = None
+    vdevice_id: int = 0
+    memory_scope: str = "global"
+
+    @property
+    def kind(self) -> str:
+        """The target's kind: ``"llvm"``, ``"cuda"``..."""
+        if isinstance(self.target, dict):
+            return str(self.target.get("kind", ""))
+        return str(self.target or "").partition(" ")[0]
+
+    @staticmethod
+    def parse(text: str) -> VDevice:
+        """``"llvm"``, ``"llvm:1"``, ``"llvm:0:global"``: a device of its own, named by kind, index and scope."""
+        kind, _, rest = text.partition(":")
+        index, _, scope = rest.partition(":")
+        if not kind or (index and not index.isdigit()):
+            raise ValueError(f"vdevice: expected 'kind', 'kind:index' or 'kind:index:scope', got {text!r}")
+        return VDevice(kind, int(index or 0), scope or "global")
+
+
+UNSAID: Any = type("Unsaid", (), {"__repr__": lambda self: "UNSAID"})()
+"""The default of ``dtype``: float32 where a shape is given, else unknown."""
+
+
+@node
 class TensorType(Type):
     """A tensor: ``R.Tensor((n, 784), "float32")``.
 
-    ``shape`` is a `ShapeExpr`, a variable of `ShapeType`, or None when unknown; ``dtype`` is None when unknown;
-    ``ndim`` is -1 when unknown.
+    ``shape`` is a `ShapeExpr` (or a sequence of ints and scalars), a variable of `ShapeType`, or None when unknown;
+    ``dtype`` is None when unknown (not said beside a shape it is float32, as in Relax); ``ndim`` is -1 when unknown.
+    Positions 3 and 4 are taken in either order: ``ndim, vdevice`` or Relax's ``vdevice, ndim``.
     """
 
     shape: Expr | None = None
-    dtype: str | None = None
+    dtype: str | None = UNSAID
     ndim: int = -1
     vdevice: object = None
 
     def __post_init__(self) -> None:
+        if self.shape is not None and not isinstance(self.shape, Expr):
+            set_field(self, "shape", SHAPE_OF["expr"](self.shape))
+        if self.dtype is UNSAID:
+            set_field(self, "dtype", None if self.shape is None else "float32")
+        elif isinstance(self.dtype, PrimType):
+            set_field(self, "dtype", self.dtype.dtype)
+        elif self.dtype in ("", "void"):
+            set_field(self, "dtype", None)
         if self.dtype is not None:
             check_dtype(self.dtype)
+        if not isinstance(self.ndim, int) or isinstance(self.vdevice, int):  # Relax's order: vdevice, ndim
+            device, rank = self.ndim, self.vdevice
+            set_field(self, "ndim", -1 if rank is None else rank)
+            set_field(self, "vdevice", device)
+        if isinstance(self.vdevice, str):
+            set_field(self, "vdevice", VDevice.parse(self.vdevice))
         values = getattr(self.shape, "values", None)
         if values is not None and self.ndim != len(values):
             if self.ndim != -1:
@@ -52,6 +105,9 @@ class TupleType(Type):
 
     fields: tuple[Type, ...] = ()
 
+    def __post_init__(self) -> None:
+        as_tuple(self, "fields")
+
 
 @node
 class ShapeType(Type):
@@ -61,11 +117,17 @@ class ShapeType(Type):
     ndim: int = -1
 
     def __post_init__(self) -> None:
+        if self.values is not None and not _is_values(self.values):
+            set_field(self, "values", SHAPE_OF["values"](self.values))
         if self.values is not None and self.ndim != len(self.values):
             if self.ndim != -1:
                 raise ValueError(f"ShapeType: ndim={self.ndim} contradicts {len(self.values)} values")
             object.__delattr__(self, "ndim")
             self.ndim = len(self.values)  # type: ignore[misc]
+
+
+def _is_values(values: Any) -> bool:
+    return type(values) is tuple and all(isinstance(v, Expr) for v in values)
 
 
 @node
@@ -78,6 +140,15 @@ class FuncType(Type):
     params: tuple[Type, ...] | None
     ret: Type
     purity: bool = True
+
+    def __post_init__(self) -> None:
+        if self.params is not None:
+            as_tuple(self, "params")
+
+    @staticmethod
+    def opaque_func(*, ret: Type | None = None, purity: bool = False) -> FuncType:
+        """A function of unknown parameters; it returns ``ret``, or anything."""
+        return FuncType(None, AnyType() if ret is None else ret, purity)
 
 
 @node

@@ -101,7 +101,7 @@ def merge(
                 dims = L.mul(dims, E.cast("int64", dim))
             shape = (*ty.shape[:first], dims, *ty.shape[first + len(group) :])
             views[id(buffer)] = Buffer(f"{buffer.name}_view", shape, ty.dtype, ty.scope, data=buffer)
-            declared.append(DeclBuffer(buffer, views[id(buffer)]))
+            declared.append(DeclBuffer(views[id(buffer)], buffer))
         return views[id(buffer)]
 
     def rewrite(node: Node) -> Node | None:

@@ -81,7 +81,7 @@ def _copy_nest(name: str, target: Var, shape: Sequence[Expr], value: Callable[[l
         if isinstance(n, BufferLoad)
     )
     writes = (BufferRegion(target, tuple(Range(v, _number(1)) for v in inner)),)
-    block = SBlock(iter_vars, (), (), reads, writes, name, None, store)
+    block = SBlock(iter_vars, reads, writes, name, store)
     made: Stmt = SBlockRealize(tuple(loops), E.const(True), block)
     for loop, extent in zip(reversed(loops), reversed(extents), strict=True):
         made = For(loop, _number(0), extent, ForKind.SERIAL, made)

@@ -214,7 +214,7 @@ def decompose_reduction(body: Stmt, realize: SBlockRealize, loop: For, outermost
     name = unique_name(body, f"{block.name_hint}_init")
     made: Stmt = SBlockRealize(
         tuple(values), substitute(predicate, fresh),
-        SBlock(tuple(iter_vars), (), (), (), tuple(substitute(w, mapping) for w in block.writes), name, None,
+        SBlock(tuple(iter_vars), (), tuple(substitute(w, mapping) for w in block.writes), name,
                substitute(block.init, mapping)),
     )  # fmt: skip
     for candidate in reversed(kept):

@@ -108,7 +108,7 @@ def match_buffer(
     def make(name: str, span: Span | None) -> Var:
         buffer = Var(name, ty, span=span)
         if region is not None:
-            p.block.matches.append(MatchBufferRegion(region, buffer, span=span))
+            p.block.matches.append(MatchBufferRegion(buffer, region, span=span))
         else:
             p.matched[id(param)] = buffer
         return buffer
@@ -200,7 +200,7 @@ def decl_buffer(
 
     def make(name: str, span: Span | None) -> Var:
         buffer = Var(name, ty, span=span)
-        p.emit(DeclBuffer(ty.data, buffer, span=span))
+        p.emit(DeclBuffer(buffer, ty.data, span=span))
         return buffer
 
     return Declaration(make)

@@ -316,13 +316,13 @@ def finish_block(info: BlockInfo, body: Stmt, is_root: bool = False) -> Stmt:
         writes = list(found_writes) if writes is None else writes
     block = SBlock(
         tuple(info.iter_vars),
-        tuple(info.allocs),
-        tuple(info.matches),
         tuple(reads),
         tuple(writes),
         info.name,
-        info.init,
         body,
+        info.init,
+        tuple(info.allocs),
+        tuple(info.matches),
         info.annotations,
         span=info.span,
     )
@@ -381,7 +381,7 @@ def _with_let(p: LoopState, item: ast.withitem, inner: Inner, value: Any, dtype:
     p.depth -= 1
     p.scopes.pop()
     rest = body.seq if isinstance(body, SeqStmt) else (body,)
-    return SeqStmt((Bind(bound, var), *rest))
+    return SeqStmt((Bind(var, bound), *rest))
 
 
 SCOPES: dict[str, Callable[..., Stmt | None]] = {

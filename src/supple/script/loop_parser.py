@@ -437,7 +437,7 @@ class LoopParser(LoopState):
         self._check_rebinding(target)
         var = Var(target.id, prim_type(dtype or scalar_dtype(value)), span=self.span(target))
         self.define(target.id, var)
-        self.emit(Bind(value, var), target)
+        self.emit(Bind(var, value), target)
 
     def _check_rebinding(self, target: ast.Name) -> None:
         """In Python an inner assignment would change the outer name; here it would not: refuse what reads so."""
