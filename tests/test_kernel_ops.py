@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kernel_tools import Kernel
-from test_ops_registry import CASES, ShapeOf, arrays_of, flat, ids, prepared, reference, tolerance, variables
+from test_ops_registry import CASES, ShapeOf, arrays_of, flat, ids, prepared, reference, symbol_table, tolerance, variables
 
 from supple.build.te import TensorValue, as_placeholders, create_prim_func
 from supple.ir.expr import IntImm
@@ -20,8 +20,8 @@ from supple.ops.declare import Sample
 def test_native_code_agrees_with_the_reference(op: Op, sample: Sample, form: str) -> None:
     sample = prepared(op, sample)
     arrays = arrays_of(sample)
-    symbolic = form.startswith("symbolic") and not any(isinstance(a, ShapeOf) for a in arrays)
-    args = variables(arrays, {} if symbolic else None)
+    symbols = symbol_table(sample) if form.startswith("symbolic") else None
+    args = variables(arrays, symbols)
     call = op(*args, **sample.attrs)
     expected = reference(op, sample, arrays, call.attrs)
     lowered: list[Any] = [
