@@ -75,6 +75,8 @@ class Case:
 
 def main() -> None:
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=110)
     OUT.mkdir(exist_ok=True)
     with Progress(console=console, transient=True) as progress:
         steps = progress.add_task("loading images", total=3 + 2 * len(SIZES))
