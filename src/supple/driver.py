@@ -26,12 +26,16 @@ from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
 from supple.ir.node import Type
 from supple.ir.types import AnyType, BufferType, PrimType, ShapeType, StringType, TensorType, TupleType
+from supple.passes.dead_code import dead_code
+from supple.passes.fuse_ops import fuse_ops
+from supple.passes.fuse_tir import fuse_tir
 from supple.passes.host_kernels import KernelInfo
 from supple.passes.host_module import HostModule
 from supple.passes.host_values import shape_text
 from supple.passes.legalize import legalize
-from supple.passes.noalias import mark_noalias, used_functions, written_buffers
+from supple.passes.noalias import mark_noalias, written_buffers
 from supple.passes.plan_memory import plan_memory
+from supple.passes.specialize import specialize
 from supple.passes.to_host import to_host
 from supple.runtime.abi import ErrorSite
 from supple.runtime.executable import Executable, Program
@@ -68,8 +72,12 @@ def _schedule(mod: IRModule, target: Target) -> IRModule:
 
 
 PIPELINE: tuple[Pass, ...] = (
-    Pass("remove_unused", lambda mod, _: used_functions(mod), "private functions nobody reaches cost compile time"),
+    Pass("remove_unused", lambda mod, _: dead_code(mod), "what no result needs costs compile time in every step"),
     Pass("legalize", lambda mod, _: legalize(mod), "operators become call_tir and loop functions"),
+    Pass("fuse_ops", lambda mod, _: fuse_ops(mod), "groups are found on the graph, where all users of a value are seen"),
+    Pass("fuse_tir", lambda mod, _: fuse_tir(mod), "each group becomes one loop function, for the schedule to see whole"),
+    Pass("specialize", lambda mod, _: specialize(mod), "sizes that the calls fix become constants, for the schedule"),
+    Pass("dead_code", lambda mod, _: dead_code(mod), "functions that were fused or copied are not called any more"),
     Pass("noalias", lambda mod, _: mark_noalias(mod), "all calls of loop functions are visible now"),
     Pass("schedule", _schedule, "last, on loop functions as they will run: tiles, vectors, packing"),
 )
@@ -193,9 +201,10 @@ def _functions(mod: IRModule, host: HostModule, public: list[str], alias: str | 
         assert isinstance(func, (Function, PrimFunc))
         params = _loop_params(func) if isinstance(func, PrimFunc) else _graph_params(func)
         result = "" if isinstance(func, PrimFunc) else show_type(func.ret_ty)
-        infos.append(FunctionInfo(name, entry_symbol(name), params, result))
+        dtype = func.ret_ty.dtype if isinstance(func.ret_ty, TensorType) else None
+        infos.append(FunctionInfo(name, entry_symbol(name), params, result, result_dtype=dtype))
         if name == alias:
-            infos.append(FunctionInfo("main", entry_symbol(name), params, result, label=name))
+            infos.append(FunctionInfo("main", entry_symbol(name), params, result, label=name, result_dtype=dtype))
     return tuple(infos)
 
 

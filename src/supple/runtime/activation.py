@@ -185,10 +185,15 @@ class Activation:
         values = [unbox(a, arguments, "tensor", originals=False) for a in addresses]
         before = _thread.parent
         _thread.parent = self
+        native = runtime()
+        with native.callbacks_lock:
+            native.callbacks_active.value += 1
         try:
             result = function(*values)
         finally:
             _thread.parent = before
+            with native.callbacks_lock:
+                native.callbacks_active.value -= 1
         ctypes.c_uint64.from_address(result_address).value = box(result)
 
 

@@ -20,6 +20,7 @@ from supple.runtime.abi import ErrorSite, Status
 from supple.runtime.activation import Activation, print_values, require_headroom
 from supple.runtime.boxing import RESULT_KINDS, box, describe
 from supple.runtime.device import Device
+from supple.runtime.entry import FastEntry
 from supple.runtime.native import Library, load_objects, runtime
 from supple.runtime.packed import get_global_func
 from supple.runtime.signature import FunctionInfo, TensorSpec, fast_plan, header_words, make_converter
@@ -66,7 +67,7 @@ class Executable:
         self._library: Library = load_objects(program.objects, [f.symbol for f in program.functions])
         self._functions: dict[str, CompiledFunction] = {}
         for info in program.functions:
-            self._functions[info.name] = CompiledFunction(self, info, self._library.addresses[info.symbol])
+            self._functions[info.name] = compiled_function(self, info, self._library.addresses[info.symbol])
 
     @property
     def functions(self) -> list[str]:
@@ -136,6 +137,7 @@ class CompiledFunction:
         self._free.append(layout)
 
     def __call__(self, *args: Any) -> Any:
+        """Call the function; where `compiled_function` found a faster way, this is what that falls back on."""
         converters = self._converters
         if len(args) != len(converters):
             raise ArgumentError(self._wrong_count(len(args)))
@@ -163,6 +165,14 @@ class CompiledFunction:
             activation.end()
             if len(self._free) < _KEPT_ACTIVATIONS:
                 self._free.append(activation)
+
+    def fast_entry(self, address: int) -> FastEntry | None:
+        """The entry that runs no Python, for functions from numpy arrays to one tensor that call nothing in Python."""
+        numpy_results = self._results in ("match", "numpy")
+        if self._plan is None or self._calls_python or self.info.result_dtype is None or not numpy_results:
+            return None
+        layout = Activation(self.executable, self.info)
+        return FastEntry(address, self.info, self._plan, layout, self, CompiledFunction.__call__)
 
     def __repr__(self) -> str:
         return f"<compiled function {self.info}>"
@@ -213,6 +223,17 @@ class CompiledFunction:
             return ArgumentError(message)
         where = f"\n{excerpt(site.span)}" if site.span is not None else ""
         return ExecutionError(message + where)
+
+
+def compiled_function(executable: Executable, info: FunctionInfo, address: int) -> CompiledFunction:
+    """The Python object of a compiled function. Python looks ``__call__`` up in the type, so a function with a fast
+    entry has a type of its own, whose ``__call__`` is the entry."""
+    own = type("CompiledFunction", (CompiledFunction,), {"__doc__": CompiledFunction.__doc__})
+    function: CompiledFunction = own(executable, info, address)
+    entry = function.fast_entry(address)
+    if entry is not None:
+        own.__call__ = entry.call  # type: ignore[method-assign]
+    return function
 
 
 def _shape_of(value: object, spec: object, otherwise: str) -> str:

@@ -65,7 +65,7 @@ def load_objects(objects: Iterable[bytes], exports: Iterable[str], imports: Mapp
     builder = llvm.JITLibraryBuilder()
     for data in images:
         builder.add_object_img(data)
-    return _link(builder, names, imports)
+    return link_builder(builder, names, imports)
 
 
 def _check_symbols(images: Iterable[bytes], exports: Iterable[str], known: set[str]) -> None:
@@ -85,7 +85,8 @@ def _check_symbols(images: Iterable[bytes], exports: Iterable[str], known: set[s
         raise InternalError(f"compiled code does not define {', '.join(absent)}")
 
 
-def _link(builder: Any, exports: Iterable[str], imports: Mapping[str, int] | None) -> Library:
+def link_builder(builder: Any, exports: Iterable[str], imports: Mapping[str, int] | None) -> Library:
+    """Link what a builder holds; ``imports`` are the addresses of symbols beyond the allow-list."""
     for name, address in {**_process_addresses(), **(imports or {})}.items():
         builder.import_symbol(name, address)
     names = list(exports)
@@ -100,14 +101,23 @@ def _link(builder: Any, exports: Iterable[str], imports: Mapping[str, int] | Non
     return Library(jit, tracker, {name: tracker[name] for name in names})
 
 
-_EXPORTS = (*abi.API, "bind_arrays", "free_object", "python_new", "arena_trim", "live_objects", "live_arenas")
+_EXPORTS = (
+    *abi.API,
+    "bind_arrays",
+    "free_object",
+    "python_new",
+    "arena_trim",
+    "live_objects",
+    "live_arenas",
+    "callbacks_active",
+)
 
 
 class Runtime:
     """The runtime's native functions, callable from Python, and their table for compiled code."""
 
     def __init__(self) -> None:
-        self.library = _link(llvm.JITLibraryBuilder().add_ir(RUNTIME_IR), _EXPORTS, None)
+        self.library = link_builder(llvm.JITLibraryBuilder().add_ir(RUNTIME_IR), _EXPORTS, None)
         at = self.library.addresses
         self.api = (ctypes.c_void_p * len(abi.API))(*(at[name] for name in abi.API))
         self.api_address = ctypes.addressof(self.api)
@@ -128,6 +138,8 @@ class Runtime:
         self.free_object = function("free_object", None, pointer)
         self.bind_arrays = function("bind_arrays", i64, pointer, i64, pointer, pointer, pointer)
         self.arena_trim = function("arena_trim", i64)
+        self.callbacks_active = ctypes.c_int64.from_address(at["callbacks_active"])
+        self.callbacks_lock = threading.Lock()
         # may run a deleter that calls back into Python: CFUNCTYPE releases the GIL around it
         self.decref = ctypes.CFUNCTYPE(None, pointer)(at["decref"])
 

@@ -10,6 +10,7 @@ declare ptr @malloc(i64)
 declare void @free(ptr)
 
 @live_objects = global i64 0
+@callbacks_active = global i64 0   ; calls from compiled code into Python that are running
 @live_arenas = global i64 0
 @arena_lock = internal global i32 0
 @arena_clock = internal global i64 0

@@ -97,7 +97,8 @@ class ParamSpec:
 class FunctionInfo:
     """A function of an executable. ``symbol`` is its entry ``i32(ptr ctx, ptr args, ptr result)`` in the code.
 
-    ``label`` is what messages call it, when it is reachable under another name.
+    ``label`` is what messages call it, when it is reachable under another name. ``result_dtype`` is that of a result
+    which is one tensor of known dtype, else None.
     """
 
     name: str
@@ -105,6 +106,7 @@ class FunctionInfo:
     params: tuple[ParamSpec, ...]
     result: str = ""
     label: str = ""
+    result_dtype: str | None = None
 
     @property
     def title(self) -> str:

@@ -1,0 +1,197 @@
+"""The fast entry as LLVM IR: a METH_FASTCALL function that calls compiled code on numpy arrays without running Python.
+
+It takes the call when every argument is a plain numpy array that needs no conversion and the result is a fresh tensor
+(or one of the arguments); whatever else comes, errors included, goes to the function written in Python, which starts
+the call again. Compiled code that calls into Python is never entered here.
+
+The record (``self`` is its address as a Python int)::
+
+    0 ptr code      8 i64 count      16 ptr plan          24 ptr template    32 i64 bytes
+    40 ptr ndarray  48 ptr function  56 ptr instance      64 ptr dtype       72 i64 closed
+    80 i64 first argument            88 i64 result
+
+``template`` holds ``bytes`` of a prepared activation; ``function(instance, *args)`` is the way through Python;
+``closed`` is set when a result turned out to need it, so that the call is not started twice again.
+"""
+
+from __future__ import annotations
+
+ENTRY_IR = r"""
+declare ptr @malloc(i64)
+declare void @free(ptr)
+declare ptr @memcpy(ptr, ptr, i64)
+declare i64 @bind_arrays(ptr, i64, ptr, ptr, ptr)
+declare void @decref(ptr)
+declare ptr @PyLong_AsVoidPtr(ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyCapsule_New(ptr, ptr, ptr)
+declare ptr @PyCapsule_GetPointer(ptr, ptr)
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+declare i32 @PyArray_SetBaseObject(ptr, ptr)
+
+@callbacks_active = external global i64
+
+define void @release_base(ptr %capsule) {
+  %object = call ptr @PyCapsule_GetPointer(ptr %capsule, ptr null)
+  call void @decref(ptr %object)
+  ret void
+}
+
+; function(instance, *args)
+define internal ptr @through_python(ptr %record, ptr %args, i64 %nargs) {
+  %n = add i64 %nargs, 1
+  %all = alloca ptr, i64 %n
+  %instance.at = getelementptr i8, ptr %record, i64 56
+  %instance = load ptr, ptr %instance.at
+  store ptr %instance, ptr %all
+  br label %next
+next:
+  %i = phi i64 [ 0, %0 ], [ %i.next, %copy ]
+  %more = icmp slt i64 %i, %nargs
+  br i1 %more, label %copy, label %go
+copy:
+  %from = getelementptr ptr, ptr %args, i64 %i
+  %value = load ptr, ptr %from
+  %i.next = add i64 %i, 1
+  %to = getelementptr ptr, ptr %all, i64 %i.next
+  store ptr %value, ptr %to
+  br label %next
+go:
+  %function.at = getelementptr i8, ptr %record, i64 48
+  %function = load ptr, ptr %function.at
+  %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %all, i64 %n, ptr null)
+  ret ptr %result
+}
+
+define ptr @fast_call(ptr %self, ptr %args, i64 %nargs) {
+  %record = call ptr @PyLong_AsVoidPtr(ptr %self)
+  %count.at = getelementptr i8, ptr %record, i64 8
+  %count = load i64, ptr %count.at
+  %right.count = icmp eq i64 %count, %nargs
+  %closed.at = getelementptr i8, ptr %record, i64 72
+  %closed = load i64, ptr %closed.at
+  %active = load atomic i64, ptr @callbacks_active monotonic, align 8
+  %busy = or i64 %closed, %active
+  %open = icmp eq i64 %busy, 0
+  %start = and i1 %right.count, %open
+  br i1 %start, label %prepare, label %python
+prepare:
+  %bytes.at = getelementptr i8, ptr %record, i64 32
+  %bytes = load i64, ptr %bytes.at
+  %memory = alloca i8, i64 %bytes, align 16
+  %template.at = getelementptr i8, ptr %record, i64 24
+  %template = load ptr, ptr %template.at
+  %same = call ptr @memcpy(ptr %memory, ptr %template, i64 %bytes)
+  %plan.at = getelementptr i8, ptr %record, i64 16
+  %plan = load ptr, ptr %plan.at
+  %ndarray.at = getelementptr i8, ptr %record, i64 40
+  %ndarray = load ptr, ptr %ndarray.at
+  %taken = call i64 @bind_arrays(ptr %plan, i64 %count, ptr %args, ptr %memory, ptr %ndarray)
+  %bound = icmp eq i64 %taken, 1
+  br i1 %bound, label %point, label %python
+point:
+  %first.at = getelementptr i8, ptr %record, i64 80
+  %first.offset = load i64, ptr %first.at
+  %first = getelementptr i8, ptr %memory, i64 %first.offset
+  br label %next
+next:
+  %i = phi i64 [ 0, %point ], [ %i.next, %header ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %header, label %enter
+header:
+  %row = getelementptr { i64, i64, ptr }, ptr %plan, i64 %i
+  %offset = load i64, ptr %row
+  %header.at = getelementptr i8, ptr %memory, i64 %offset
+  %argument.at = getelementptr ptr, ptr %first, i64 %i
+  store ptr %header.at, ptr %argument.at
+  %i.next = add i64 %i, 1
+  br label %next
+enter:
+  %result.offset.at = getelementptr i8, ptr %record, i64 88
+  %result.offset = load i64, ptr %result.offset.at
+  %result.at = getelementptr i8, ptr %memory, i64 %result.offset
+  %code = load ptr, ptr %record
+  %thread = call ptr @PyEval_SaveThread()
+  %status = call i32 %code(ptr %memory, ptr %first, ptr %result.at)
+  call void @PyEval_RestoreThread(ptr %thread)
+  %result = load ptr, ptr %result.at
+  %good = icmp eq i32 %status, 0
+  br i1 %good, label %look, label %give.up
+look:
+  br label %search
+search:
+  %j = phi i64 [ 0, %look ], [ %j.next, %other ]
+  %j.more = icmp slt i64 %j, %count
+  br i1 %j.more, label %compare, label %fresh
+compare:
+  %candidate.at = getelementptr ptr, ptr %first, i64 %j
+  %candidate = load ptr, ptr %candidate.at
+  %mine = icmp eq ptr %candidate, %result
+  br i1 %mine, label %argument, label %other
+other:
+  %j.next = add i64 %j, 1
+  br label %search
+argument:
+  %original.at = getelementptr ptr, ptr %args, i64 %j
+  %original = load ptr, ptr %original.at
+  call void @Py_IncRef(ptr %original)
+  ret ptr %original
+fresh:
+  %kind.at = getelementptr i8, ptr %result.at, i64 8
+  %kind = load i32, ptr %kind.at
+  %is.tensor = icmp eq i32 %kind, 1
+  %owner.at = getelementptr i8, ptr %result.at, i64 24
+  %owner = load ptr, ptr %owner.at
+  %owns = icmp eq ptr %owner, null
+  %ndim.at = getelementptr i8, ptr %result.at, i64 32
+  %ndim = load i64, ptr %ndim.at
+  %few = icmp ule i64 %ndim, 8
+  %a = and i1 %is.tensor, %owns
+  %plain = and i1 %a, %few
+  br i1 %plain, label %wrap, label %close
+wrap:
+  %dtype.at = getelementptr i8, ptr %record, i64 64
+  %dtype = load ptr, ptr %dtype.at
+  %data.at = getelementptr i8, ptr %result.at, i64 16
+  %data = load ptr, ptr %data.at
+  %dims = getelementptr i8, ptr %result.at, i64 40
+  %nd = trunc i64 %ndim to i32
+  call void @Py_IncRef(ptr %dtype)
+  %array = call ptr @PyArray_NewFromDescr(ptr %ndarray, ptr %dtype, i32 %nd, ptr %dims, ptr null, ptr %data,
+                                          i32 1281, ptr null)
+  %made = icmp ne ptr %array, null
+  br i1 %made, label %own, label %failed
+own:
+  %capsule = call ptr @PyCapsule_New(ptr %result, ptr null, ptr @release_base)
+  %has.capsule = icmp ne ptr %capsule, null
+  br i1 %has.capsule, label %attach, label %failed.array
+attach:
+  %attached = call i32 @PyArray_SetBaseObject(ptr %array, ptr %capsule)
+  %done = icmp eq i32 %attached, 0
+  br i1 %done, label %finish, label %failed.base
+finish:
+  ret ptr %array
+failed.base:
+  call void @Py_DecRef(ptr %array)
+  ret ptr null
+failed.array:
+  call void @Py_DecRef(ptr %array)
+  br label %failed
+failed:
+  call void @decref(ptr %result)
+  ret ptr null
+close:
+  store i64 1, ptr %closed.at
+  br label %give.up
+give.up:
+  call void @decref(ptr %result)
+  br label %python
+python:
+  %answer = call ptr @through_python(ptr %record, ptr %args, i64 %nargs)
+  ret ptr %answer
+}
+"""
