@@ -27,17 +27,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(script: str, args: Sequence[str], as_tvm: bool) -> int:
+    if not Path(script).is_file():
+        print(f"supple: no script {script!r}", file=sys.stderr)
+        return 2
     if as_tvm:
         install_as_tvm()
     sys.argv = [script, *args]
     sys.path.insert(0, str(Path(script).resolve().parent))  # as `python script.py` does
     try:
         runpy.run_path(script, run_name="__main__")
-    except FileNotFoundError as error:
-        if error.filename != script:
-            raise
-        print(f"supple: no script {script!r}", file=sys.stderr)
-        return 2
     except DiagnosticError as error:  # its text names file, line and column: a traceback adds nothing
         print(error, file=sys.stderr)
         return 1

@@ -1,0 +1,85 @@
+"""Scripts in TVM's spelling run on Supple through the alias; the table's every row resolves."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from supple.compat import ROWS
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "mlp.py"
+
+MAIN = """
+import tvm
+
+rng = np.random.default_rng(0)
+x = rng.standard_normal((5, 784)).astype("float32")
+w = [rng.standard_normal(s).astype("float32") for s in ((784, 256), (256,), (256, 10), (10,))]
+vm = tvm.relax.VirtualMachine(tvm.compile(Module, target="llvm"), tvm.cpu())
+out = vm["main"](x, *w)
+print(type(out).__module__, type(out).__name__)
+np.testing.assert_allclose(out.numpy(), numpy_mlp(x, *w), rtol=1e-3, atol=1e-3)
+tvm.ir.assert_structural_equal(tvm.script.from_source(Module.script()), Module)
+given = tvm.runtime.tensor(x)
+tvm.testing.assert_allclose(vm["main"](given, *w).numpy(), out.numpy())
+print("done")
+"""
+
+
+def run(code: str, *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *args], input=code, capture_output=True, text=True, env=dict(os.environ))
+
+
+def test_a_script_in_the_other_spelling_runs(tmp_path: Path) -> None:
+    script = tmp_path / "model.py"
+    script.write_text(EXAMPLE.read_text().replace("from supple.script", "from tvm.script") + MAIN)
+    done = run("", "-m", "supple.cli.main", "run", "--as-tvm", str(script), "an argument")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["supple.runtime.tensor", "Tensor", "done"]
+
+
+def test_the_alias_refuses_when_the_real_one_is_imported() -> None:
+    code = """
+import sys, types
+sys.modules["tvm"] = types.ModuleType("tvm")
+import supple.compat
+try:
+    supple.compat.install_as_tvm()
+except supple.error.SuppleError as error:
+    print("refused:", error)
+"""
+    done = run(code, "-")
+    assert "refused: the real tvm is imported already" in done.stdout, done.stderr
+
+
+def test_without_the_alias_there_is_no_tvm() -> None:
+    done = run("import supple\ntry:\n    import tvm\nexcept ImportError:\n    print('none')", "-")
+    assert done.stdout.strip() == "none", "this test needs an environment without the real tvm"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.old)
+def test_every_row_resolves(row: object) -> None:
+    module, _, name = row.new.partition(":")  # type: ignore[attr-defined]
+    found = importlib.import_module(module)
+    assert not name or hasattr(found, name)
+
+
+def test_errors_of_a_script_show_its_line(tmp_path: Path) -> None:
+    script = tmp_path / "wrong.py"
+    text = (
+        EXAMPLE.read_text().replace("from supple.script", "from tvm.script").replace("lv1, w1) + b1", "lv1, w0) + b1")
+    )
+    script.write_text(text)
+    done = run("", "-m", "supple.cli.main", "run", "--as-tvm", str(script))
+    line = next(n for n, t in enumerate(text.splitlines(), 1) if "lv1, w0) + b1" in t)
+    assert done.returncode == 1 and f"wrong.py:{line}:" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_missing_script_is_a_plain_message() -> None:
+    done = run("", "-m", "supple.cli.main", "run", "no_such_script.py")
+    assert done.returncode == 2 and "no_such_script.py" in done.stderr
