@@ -12,7 +12,7 @@ Control flow is structured: a `Body` is a tuple of statements, `Branch` holds tw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from supple.ir import expr as E
 from supple.ir.expr import Var

@@ -19,7 +19,7 @@ class IRModule(Node):
     Unlike other nodes a module may be changed by its owner (``mod["f"] = func``); passes return new modules.
     """
 
-    __slots__ = ("attrs", "functions", "global_infos")
+    __slots__ = ("attrs", "functions", "global_infos", "pyfuncs")
 
     def __init__(
         self,
@@ -31,12 +31,21 @@ class IRModule(Node):
         object.__setattr__(self, "functions", {})
         object.__setattr__(self, "attrs", dict(attrs or {}))
         object.__setattr__(self, "global_infos", dict(global_infos or {}))
+        object.__setattr__(self, "pyfuncs", {})
         for var, func in (functions or {}).items():
             self[var] = func
 
     functions: dict[GlobalVar, BaseFunc]
     attrs: dict[str, Any]
     global_infos: dict[str, Any]
+    pyfuncs: dict[str, Any]
+    """Python functions of the class that the module was read from (``@I.pyfunc``)."""
+
+    def __call__(self, device: Any = None, target: Any = None) -> Any:
+        """An object that runs the module's functions, Python ones among them (``BasePyModule``)."""
+        if not MODULE_CALL:
+            raise TypeError("a module is not callable before supple.relax is imported")
+        return MODULE_CALL[0](self, device, target)
 
     @staticmethod
     def from_expr(func: BaseFunc, functions: Mapping[GlobalVar | str, BaseFunc] | None = None) -> IRModule:
@@ -93,7 +102,29 @@ class IRModule(Node):
 
     def clone(self) -> IRModule:
         """A shallow copy: the functions are shared (they are immutable)."""
-        return IRModule(dict(self.functions), self.attrs, self.global_infos)  # type: ignore[arg-type]
+        made = IRModule(dict(self.functions), self.attrs, self.global_infos)  # type: ignore[arg-type]
+        made.pyfuncs.update(self.pyfuncs)
+        return made
+
+    def get_attr(self, key: str) -> Any:
+        """A module attribute, or None."""
+        return self.attrs.get(key)
+
+    def without_attr(self, key: str) -> IRModule:
+        """A copy without one module attribute."""
+        mod = self.clone()
+        mod.attrs.pop(key, None)
+        return mod
+
+    def with_attrs(self, attrs: Mapping[str, Any]) -> IRModule:
+        """A copy with module attributes added."""
+        mod = self.clone()
+        mod.attrs.update(attrs)
+        return mod
+
+    def update_global_info(self, name: str, infos: Any) -> None:
+        """Set the list of global infos of a name (``"vdevice"``, ``"mesh"``)."""
+        self.global_infos[name] = list(infos)
 
     def with_attr(self, key: str, value: Any) -> IRModule:
         """A copy with one module attribute added."""
@@ -101,5 +132,8 @@ class IRModule(Node):
         mod.attrs[key] = value
         return mod
 
+
+MODULE_CALL: list[Any] = []
+"""What calling a module makes; filled by the level that compiles."""
 
 _FIELDS[IRModule] = (("functions", Role.USE), ("attrs", Role.USE))

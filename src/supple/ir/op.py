@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from supple.base import dtypes
 from supple.base.registry import Registry, did_you_mean
 from supple.ir.expr import CALLEES, Call, as_expr, cast, is_scalar
-from supple.ir.graph import ShapeExpr, Tuple, constant
+from supple.ir.graph import DataTypeImm, ShapeExpr, Tuple, constant
 from supple.ir.node import Expr, Type, ignored, node
 from supple.ir.types import TensorType
 
@@ -33,8 +34,8 @@ class Param:
     """One parameter of an operator's signature.
 
     ``kind`` says what it takes: ``"tensor"``, ``"expr"`` (any graph value), ``"tuple"`` of tensors, ``"shape"``,
-    ``"scalar"``, ``"scalars"`` (a tuple of them) and ``"varargs"`` (any number of graph values) are *arguments*
-    (expressions, ``Call.args``); ``"attr"`` is a compile-time attribute (``Call.attrs``).
+    ``"scalar"``, ``"scalars"`` (a tuple of them), ``"dtype_value"`` and ``"varargs"`` (any number of graph values) are
+    *arguments* (expressions, ``Call.args``); ``"attr"`` is a compile-time attribute (``Call.attrs``).
     ``convert`` turns what the user wrote into the attribute's canonical value, raising TypeError or ValueError.
     """
 
@@ -205,6 +206,12 @@ def _as_value(value: Any, _dtype: str | None) -> Expr:
     return as_expr(value)
 
 
+def _as_dtype_value(value: Any, _dtype: str | None) -> Expr:
+    if isinstance(value, Expr):
+        return value
+    return DataTypeImm(dtypes.check_dtype(value if isinstance(value, str) else dtypes.from_numpy(value)))
+
+
 _ARGUMENT: dict[str, Callable[[Any, str | None], Expr]] = {
     "tensor": _as_tensor,
     "tuple": _as_tuple,
@@ -212,6 +219,7 @@ _ARGUMENT: dict[str, Callable[[Any, str | None], Expr]] = {
     "scalar": lambda value, _: as_expr(value),
     "scalars": _as_scalars,
     "expr": _as_value,
+    "dtype_value": _as_dtype_value,
 }
 
 

@@ -21,6 +21,7 @@ from supple.ir.print_names import Names, float_text, literal, plain_number, quot
 from supple.ir.structural import structural_equal
 from supple.ir.types import BufferType
 from supple.ir.walk import pre_order
+from supple.runtime.device import Device
 
 ATOM = 20
 UNARY = 11
@@ -59,6 +60,7 @@ class ExprPrinter:
         self.hoist: Callable[[str], str] | None = None
         self.announce: Callable[[Var], None] | None = None  # declares a variable that an expression binds
         self.functions: dict[str, str] = {}  # name of a function of the module -> its name in the text
+        self.infos: dict[str, Any] = {}  # the module's global infos: virtual devices and meshes are named by them
 
     # ------------------------------------------------------------------------------------------------- expressions
 
@@ -262,9 +264,12 @@ class ExprPrinter:
             piece = yield arg
             texts.append(self._as_value(arg, piece[0]))
         texts += self._attributes(op, e.attrs)
+        texts += self._types("ty_args", e.ty_args)
         return f"R.{op.short_name}({', '.join(texts)})", ATOM, depth + 1
 
     def _argument(self, param: Param, arg: Expr, text: str) -> str:
+        if isinstance(arg, G.ExternFunc):
+            return quote(arg.global_symbol)
         if param.kind == "shape" and isinstance(arg, G.ShapeExpr):
             inner = ", ".join(self.dim(v) for v in arg.values)
             return f"({inner},)" if len(arg.values) == 1 else f"({inner})"
@@ -299,6 +304,10 @@ class ExprPrinter:
         if len(e.args) > 2:
             symbols: Piece = yield e.args[2]
             texts.append(f"tir_vars={symbols[0]}")
+        if "te_grad_name" in e.attrs:
+            texts.append(f"te_grad_name={quote(e.attrs['te_grad_name'])}")
+            if e.attrs.get("te_grad_kwargs"):
+                texts.append(f"te_grad_kwargs={self.attr(e.attrs['te_grad_kwargs'])}")
         return f"R.{op.short_name}({', '.join(texts)})", ATOM, 2
 
     def _pure_packed(self, e: Call) -> Any:
@@ -307,6 +316,14 @@ class ExprPrinter:
         args = yield from self._values(e.args[1:])
         texts = [first[0], *args, *self._types("ty_args", e.ty_args)]
         return f"R.call_pure_packed({', '.join(texts)})", ATOM, 1
+
+    def _view(self, e: Call) -> Any:
+        texts: list[str] = []
+        for arg in e.args:
+            piece: Piece = yield arg
+            absent = isinstance(arg, G.Tuple) and not arg.fields
+            texts.append("R.tuple()" if absent else self._as_value(arg, piece[0]))
+        return f"R.memory.view({', '.join(texts)})", ATOM, 1
 
     def _tuple(self, e: G.Tuple) -> Any:
         texts = yield from self._values(e.fields)
@@ -356,6 +373,9 @@ class ExprPrinter:
             return f"T.int32({value.value})" if value.dtype == "int32" else literal(value)
         if isinstance(value, Type):
             return self.type(value)
+        special = _ATTRIBUTES.get(type(value))
+        if special is not None:
+            return special(self, value)
         if isinstance(value, Expr):
             return self.value(value)
         if isinstance(value, str):
@@ -431,9 +451,42 @@ class ExprPrinter:
             parts.append(self.expr(ty.shape))
         if ty.dtype is not None:
             parts.append(f"dtype={quote(ty.dtype)}")
+        if ty.vdevice is not None:
+            parts.append(f"vdevice={self._vdevice(ty.vdevice)}")
         if ty.shape is None and ty.ndim != -1:
             parts.append(f"ndim={ty.ndim}")
         return f"R.Tensor({', '.join(parts)})" if parts else "R.Tensor"
+
+    def _vdevice(self, device: Any) -> str:
+        """A virtual device by its kind and place among the module's of that kind, else spelled out."""
+        same_kind = [d for d in self.infos.get("vdevice", ()) if getattr(d, "kind", None) == device.kind]
+        for index, known in enumerate(same_kind):
+            if known is device or structural_equal(known, device):
+                return quote(f"{device.kind}:{index}:{device.memory_scope}")
+        return f"I.vdevice({self.attr(device.target)}, {device.vdevice_id}, {quote(device.memory_scope)})"
+
+    def _mesh(self, mesh: Ty.DeviceMesh) -> str:
+        """A device mesh by its place among the module's, else spelled out."""
+        for index, known in enumerate(self.infos.get("mesh", ())):
+            if known is mesh or structural_equal(known, mesh):
+                return quote(f"mesh[{index}]")
+        return self.attr(mesh)
+
+    def _mesh_value(self, mesh: Ty.DeviceMesh) -> str:
+        return f"R.device_mesh({self.attr(mesh.shape)}, {self.attr(mesh.device_ids)})"
+
+    def _device(self, device: Device) -> str:
+        return f"R.device({quote(device.type)}, {device.index})"
+
+    def _distributed_type(self, ty: Ty.DTensorType) -> str:
+        tensor = ty.tensor_ty
+        parts = [self._dims(tensor.shape.values)] if isinstance(tensor.shape, G.ShapeExpr) else []
+        if tensor.dtype is not None:
+            parts.append(f"dtype={quote(tensor.dtype)}")
+        parts += [f"device_mesh={self._mesh(ty.device_mesh)}", f"placement={quote(ty.placement)}"]
+        if tensor.shape is None and tensor.ndim != -1:
+            parts.append(f"ndim={tensor.ndim}")
+        return f"R.DTensor({', '.join(parts)})"
 
     def _tuple_type(self, ty: Ty.TupleType) -> str:
         return f"R.Tuple({', '.join(self.type(f) for f in ty.fields)})"
@@ -580,9 +633,17 @@ _CALL_FORMS: dict[str, Callable[[ExprPrinter, Call], Any]] = {
     "relax.call_tir_inplace": ExprPrinter._destination,
     "relax.call_dps_packed": ExprPrinter._destination,
     "relax.call_pure_packed": ExprPrinter._pure_packed,
+    "relax.call_tir_with_grad": ExprPrinter._destination,
+    "relax.memory.view": ExprPrinter._view,
+}
+_ATTRIBUTES: dict[type, Callable[[ExprPrinter, Any], str]] = {
+    Ty.VDevice: ExprPrinter._vdevice,
+    Ty.DeviceMesh: ExprPrinter._mesh_value,
+    Device: ExprPrinter._device,
 }
 _TYPES: dict[type[Type], Callable[[ExprPrinter, Any], str]] = {
     Ty.TensorType: ExprPrinter._tensor_type,
+    Ty.DTensorType: ExprPrinter._distributed_type,
     Ty.TupleType: ExprPrinter._tuple_type,
     Ty.ShapeType: ExprPrinter._shape_type,
     Ty.PrimType: ExprPrinter._prim_type,

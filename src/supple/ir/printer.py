@@ -41,7 +41,7 @@ def _single(func: Function | PrimFunc, show_meta: bool) -> str:
     wanted = str(func.attrs.get("global_symbol", "main"))
     name = identifier(wanted)
     constants: list[G.Constant] = []
-    lines = _function_lines(func, name, None, constants, {}, 0)
+    lines = _function_lines(func, name, None, constants, {}, 0, {})
     return _with_header(lines, constants, show_meta)
 
 
@@ -52,8 +52,10 @@ def _function_lines(
     constants: list[G.Constant],
     functions: dict[str, str],
     indent: int,
+    infos: dict[str, Any],
 ) -> list[str]:
     printer = GraphPrinter() if isinstance(func, Function) else LoopPrinter()
+    printer.infos = infos
     printer.constants = constants
     printer.functions = functions
     printer.indent = printer.base = indent
@@ -84,7 +86,7 @@ def _module(mod: IRModule, show_meta: bool) -> str:
             lines.append(f"    {name} = R.ExternFunc({quote(func.global_symbol)})")
             continue
         given_name = None if name == var.name_hint else var.name_hint
-        lines += _function_lines(func, name, given_name, constants, names, 1)
+        lines += _function_lines(func, name, given_name, constants, names, 1, mod.global_infos)
     if not mod.functions and len(lines) == 2:
         lines.append("    pass")
     return _with_header(lines, constants, show_meta)

@@ -196,6 +196,7 @@ def _parts(x: Any, y: Any, mode: _Mode, path: _Path) -> Iterator[tuple[Any, Any,
             yield left[key], right[key], _Mode.USE, (path, f"[{key!r}]")
         if isinstance(x, IRModule):
             yield x.attrs, y.attrs, _Mode.USE, (path, ".attrs")
+            yield x.global_infos, y.global_infos, _Mode.USE, (path, ".global_infos")
     elif isinstance(x, Node) and not isinstance(x, (FloatImm, Constant, Op)):
         for name, below, step in _compared(type(x), mode):
             yield getattr(x, name), getattr(y, name), below, (path, step)
@@ -317,7 +318,7 @@ class _Hasher:
             for key in sorted(mapping, key=str):
                 items += [(str(key), _Mode.USE), (mapping[key], _Mode.USE)]
             if isinstance(x, IRModule):
-                items.append((x.attrs, _Mode.USE))
+                items += [(x.attrs, _Mode.USE), (x.global_infos, _Mode.USE)]
             parts = iter(items)
         elif isinstance(x, Node):
             parts = iter([(getattr(x, name), below) for name, below, _ in _compared(type(x), mode)])

@@ -100,6 +100,54 @@ class TensorType(Type):
 
 
 @node
+class DeviceMesh(Node):
+    """A grid of devices for distributed tensors: ``R.device_mesh((2, 2), I.Range(0, 4))``."""
+
+    shape: tuple[int, ...]
+    device_ids: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        set_field(self, "shape", tuple(int(extent) for extent in self.shape))
+        set_field(self, "device_ids", tuple(int(device) for device in self.device_ids))
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        if count != len(self.device_ids):
+            raise ValueError(f"device_mesh: shape {self.shape} has {count} places, but {len(self.device_ids)} devices")
+
+
+@node
+class DTensorType(Type):
+    """A tensor that is spread over a `DeviceMesh`. ``placement`` says how, one entry an axis of the mesh: ``"S[0], R"``
+    (split along the tensor's axis 0, replicated)."""
+
+    tensor_ty: TensorType
+    device_mesh: DeviceMesh
+    placement: str
+
+    def __post_init__(self) -> None:
+        parts = [part.strip() for part in str(self.placement).split(",")]
+        for part in parts:
+            if part != "R" and not (part.startswith("S[") and part.endswith("]") and part[2:-1].isdigit()):
+                raise ValueError(f"placement: expected 'R' or 'S[axis]' for each axis of the mesh, got {part!r}")
+        if len(parts) != len(self.device_mesh.shape):
+            raise ValueError(f"placement: {len(parts)} entries for a mesh of {len(self.device_mesh.shape)} axes")
+        set_field(self, "placement", ", ".join(parts))
+
+    @property
+    def dtype(self) -> str | None:
+        return self.tensor_ty.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.tensor_ty.ndim
+
+    @property
+    def shape(self) -> Expr | None:
+        return self.tensor_ty.shape
+
+
+@node
 class TupleType(Type):
     """A tuple of known length."""
 

@@ -73,7 +73,9 @@ def _rebuilt(parent: Node, into_types: bool) -> Iterator[Node]:
 def _with_children(parent: Node, done: Mapping[int, Node], into_types: bool) -> Node:
     if isinstance(parent, IRModule):
         functions = {var: cast(Any, done[id(func)]) for var, func in parent.functions.items()}
-        return IRModule(cast(Any, functions), parent.attrs, parent.global_infos)
+        made = IRModule(cast(Any, functions), parent.attrs, parent.global_infos)
+        made.pyfuncs.update(parent.pyfuncs)
+        return made
     changes: dict[str, Any] = {}
     for name, role in fields(type(parent)):
         if role is Role.IGNORE and not (into_types and name == "ty"):

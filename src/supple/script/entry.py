@@ -18,11 +18,12 @@ from supple.base.errors import DiagnosticError, NotSupportedError
 from supple.build.block_builder import BlockBuilder
 from supple.ir.graph import ExternFunc, Function, GlobalVar
 from supple.ir.loop import PrimFunc
-from supple.ir.module import BaseFunc, IRModule
+from supple.ir.module import MODULE_CALL, BaseFunc, IRModule
 from supple.script.evaluate import Environment, Evaluator, describe
 from supple.script.forms import Form, FormCall, bind_form, check_flags, check_name
 from supple.script.graph_parser import GraphOptions, GraphParser, ModuleRef, graph_options
 from supple.script.loop_parser import LoopParser
+from supple.script.macros import Macro
 from supple.script.signature import is_docstring
 from supple.script.source import Source, class_definition, first_line, function_definition
 from supple.verify.well_formed import check_module
@@ -117,6 +118,35 @@ class GraphDecorator(FunctionDecorator):
         return function
 
 
+class MacroForm(Decorator):
+    """``@T.inline``, ``@T.macro(hygienic=)``, ``@R.macro``."""
+
+    def decorate(self, target: Any, kwargs: dict[str, Any], frame: types.FrameType) -> Macro:
+        if not isinstance(target, types.FunctionType):
+            raise TypeError(f"{self.name} decorates a function, got {type(target).__name__}")
+        source, node = function_definition(target)
+        return self.read(source, node, _environment(frame, [target]), kwargs)
+
+    def read(self, source: Source, node: ast.FunctionDef, env: Environment, kwargs: dict[str, Any]) -> Macro:
+        """The macro of a ``def``."""
+        return Macro(node.name, source, node, env, bind_form(FormCall(self, (), kwargs), macro_options))
+
+
+class PythonFunctionDecorator(Decorator):
+    """``@I.pyfunc``: a Python function of a module's class."""
+
+    def decorate(self, target: Any, kwargs: dict[str, Any], frame: types.FrameType) -> Any:
+        if not isinstance(target, types.FunctionType):
+            raise TypeError(f"{self.name} decorates a function, got {type(target).__name__}")
+        return target
+
+
+def macro_options(hygienic: bool = True) -> bool:
+    """The option of a macro's decorator."""
+    check_flags(hygienic=hygienic)
+    return hygienic
+
+
 class ModuleDecorator(Decorator):
     """``@I.ir_module``."""
 
@@ -134,7 +164,7 @@ class ModuleDecorator(Decorator):
             return first_line(node) <= frame.f_lineno <= last
 
         source, node = class_definition(target.__name__, file, frame.f_globals, fits, frame.f_lineno)
-        return read_module(source, node, _environment(frame, methods), kwargs)
+        return read_module(source, node, _environment(frame, methods), kwargs, dict(vars(target)))
 
 
 def _in_module_class(frame: types.FrameType) -> bool:
@@ -220,21 +250,33 @@ def decorator_of(evaluator: Evaluator, node: ast.FunctionDef | ast.ClassDef) -> 
     return None
 
 
-def read_module(source: Source, node: ast.ClassDef, env: Environment, kwargs: dict[str, Any]) -> IRModule:
-    """The module of a class."""
+def read_module(
+    source: Source,
+    node: ast.ClassDef,
+    env: Environment,
+    kwargs: dict[str, Any],
+    members: dict[str, Any] | None = None,
+) -> IRModule:
+    """The module of a class. ``members`` are the Python objects of its body, when Python ran it."""
     evaluator = Evaluator(source, env)
     options = bind_form(FormCall(Form(MODULE_FORM), (), kwargs), module_options)
     for base in [*node.bases, *[k.value for k in node.keywords]]:
-        raise NotSupportedError("a module's class has no bases or keywords", evaluator.span(base))
+        if evaluator.evaluate(base) not in MODULE_CALL:
+            raise NotSupportedError("a module's class has no bases or keywords", evaluator.span(base))
     items: list[_Item] = []
     attrs: dict[str, Any] = {}
     infos: dict[str, Any] = {}
     externals: dict[str, ExternFunc] = {}
+    pyfuncs: dict[str, Any] = {}
     for statement in node.body:
         if is_docstring(statement) or isinstance(statement, ast.Pass):
             continue
         if isinstance(statement, ast.FunctionDef):
-            items.append(_module_item(evaluator, statement, items))
+            item = _module_item(evaluator, statement, items)
+            if item.form.name == "I.pyfunc":
+                pyfuncs[statement.name] = _python_function(evaluator, statement, members)
+            else:
+                items.append(item)
         elif isinstance(statement, ast.Expr):
             _module_statement(evaluator, statement, attrs, infos)
         elif isinstance(statement, ast.Assign):
@@ -242,11 +284,22 @@ def read_module(source: Source, node: ast.ClassDef, env: Environment, kwargs: di
             externals[name] = external
         else:
             evaluator.refuse(statement, "a module's class")
-    functions = _read_functions(source, node, env, items, externals)
+    functions = _read_functions(source, node, env, items, externals, infos)
     mod = IRModule(functions, attrs, infos)
+    mod.pyfuncs.update(pyfuncs)
     if options:
         check(mod)
     return mod
+
+
+def _python_function(evaluator: Evaluator, statement: ast.FunctionDef, members: dict[str, Any] | None) -> Any:
+    found = (members or {}).get(statement.name)
+    if not callable(found):
+        raise NotSupportedError(
+            "a Python function (I.pyfunc) needs a class that Python runs, not a program's text",
+            evaluator.source.name_span(statement),
+        )
+    return found
 
 
 def module_options(check_well_formed: bool = True, s_tir: bool = False) -> bool:
@@ -260,7 +313,7 @@ def _module_item(evaluator: Evaluator, statement: ast.FunctionDef, items: list[_
             evaluator.source.name_span(statement), f"the module has two functions named {statement.name!r}"
         )
     found = decorator_of(evaluator, statement)
-    if found is None or found[0].name not in ("T.prim_func", "R.function"):
+    if found is None or found[0].name not in ("T.prim_func", "R.function", "I.pyfunc"):
         name = "no decorator" if found is None else found[0].name
         raise evaluator.error(
             evaluator.source.name_span(statement),
@@ -293,11 +346,12 @@ def _module_statement(evaluator: Evaluator, statement: ast.Expr, attrs: dict[str
 
 
 def _read_functions(
-    source: Source, node: ast.ClassDef, env: Environment, items: list[_Item], externals: dict[str, ExternFunc]
+    source: Source, node: ast.ClassDef, env: Environment, items: list[_Item], externals: dict[str, ExternFunc],
+    infos: dict[str, Any],
 ) -> dict[GlobalVar | str, BaseFunc]:
     """Loop functions first, then the signatures of graph functions, then their bodies; in the order of the text."""
     found: dict[str, BaseFunc] = dict(externals)
-    module = ModuleRef(node.name, {name: GlobalVar(name) for name in externals})
+    module = ModuleRef(node.name, {name: GlobalVar(name) for name in externals}, infos=infos)
     for item in items:
         if item.form.name == "T.prim_func":
             options: LoopOptions = _bound(source, item, loop_options)

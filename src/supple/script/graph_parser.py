@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import supple.ops  # noqa: F401  (declares the operators)
 from supple.base.errors import NotSupportedError, TypeCheckError
 from supple.base.registry import did_you_mean
 from supple.base.source import Span
@@ -17,14 +18,17 @@ from supple.ir.loop import PrimFunc
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
 from supple.ir.structural import structural_equal
-from supple.ir.types import AnyType, FuncType, PrimType, TupleType, prim_type
+from supple.ir.types import AnyType, DeviceMesh, FuncType, PrimType, TupleType, VDevice, prim_type
 from supple.script.evaluate import Environment, describe
 from supple.script.forms import Form, FormCall, Fresh, MetaVar, bind_form, check_flags, check_name
 from supple.script.loop_state import plain
+from supple.script.macros import Macro, expand
 from supple.script.signature import is_docstring, plain_parameters, unquote
 from supple.script.source import Source
 from supple.script.symbols import SymbolEvaluator, declared_symbols
 from supple.script.type_forms import TypeForm, as_type
+
+_TO_VDEVICE = Op.get("relax.to_vdevice")
 
 
 @dataclass
@@ -34,6 +38,7 @@ class ModuleRef:
     name: str
     functions: dict[str, GlobalVar] = field(default_factory=dict)
     loops: dict[Any, PrimFunc] = field(default_factory=dict)
+    infos: dict[str, Any] = field(default_factory=dict)  # the module's global infos
     resolve: Callable[[str], GlobalVar | None] = lambda name: None  # reads a function whose type must be deduced
 
 
@@ -119,6 +124,28 @@ class GraphParser(SymbolEvaluator):
         if known is not None and _is_scalar_annotation(annotation):
             return known
         return Var(arg.arg, self.type_of(annotation), span=self.span(arg))
+
+    def vdevice(self, text: str) -> VDevice:
+        """The module's virtual device that ``"kind:index:scope"`` names, or one of its own where there are none."""
+        wanted = VDevice.parse(text)
+        known = [] if self.module is None else self.module.infos.get("vdevice", [])
+        if not known:
+            return wanted
+        same_kind = [d for d in known if d.kind == wanted.kind]
+        if wanted.vdevice_id >= len(same_kind):
+            names = [f"{d.kind}:{i}" for i, d in enumerate(known)]
+            raise TypeError(f"the module has no virtual device {text!r}; it has {', '.join(names)}")
+        found: VDevice = same_kind[wanted.vdevice_id]
+        return found
+
+    def mesh(self, text: str) -> DeviceMesh:
+        """The module's mesh that ``"mesh[0]"`` names."""
+        known = [] if self.module is None else self.module.infos.get("mesh", [])
+        index = text.removeprefix("mesh[").removesuffix("]")
+        if not text.startswith("mesh[") or not index.isdigit() or int(index) >= len(known):
+            raise TypeError(f"the module has no mesh {text!r}; it has {len(known)} (I.module_global_infos)")
+        found: DeviceMesh = known[int(index)]
+        return found
 
     def type_of(self, node: ast.expr) -> Type:
         """The type that an annotation says."""
@@ -418,6 +445,11 @@ class GraphParser(SymbolEvaluator):
         for decorator in statement.decorator_list[:1]:
             found = self.evaluate(decorator)
             call = found if isinstance(found, FormCall) else FormCall(found) if isinstance(found, Form) else None
+            if call is not None and call.form.name == "R.macro":
+                hygienic = call.kwargs.get("hygienic", True) is True
+                macro = Macro(statement.name, self.source, statement, self.env, hygienic, list(self.scopes))
+                self.define(statement.name, macro)
+                return
             if call is not None and call.form.name == "R.function":
                 options = bind_form(call, graph_options)
                 self._local_function(statement, options)
@@ -476,6 +508,11 @@ class GraphParser(SymbolEvaluator):
     def call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], node: ast.Call) -> Any:
         if isinstance(function, GlobalVar):
             return self.call_value(function, args, kwargs, node)
+        if isinstance(function, Macro):
+            return expand(self, function, args, kwargs, node)
+        if function is _TO_VDEVICE:
+            args = tuple(self.vdevice(a) if isinstance(a, str) else a for a in args)
+            kwargs = {k: self.vdevice(v) if isinstance(v, str) else v for k, v in kwargs.items()}
         return super().call(function, args, kwargs, node)
 
     def call_value(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], node: ast.Call) -> Any:

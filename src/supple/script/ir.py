@@ -10,13 +10,51 @@ import numpy as np
 
 from supple.base import dtypes
 from supple.base.registry import did_you_mean
+from supple.ir import expr as _expr
 from supple.ir.graph import Constant, constant
-from supple.script.entry import ModuleDecorator
-from supple.script.forms import Form
+from supple.ir.types import VDevice
+from supple.script.entry import ModuleDecorator, PythonFunctionDecorator
+from supple.script.forms import Form, MetaVar
 
 ir_module = ModuleDecorator("I.ir_module", "A module: graph functions and loop functions in one class.")
 module_attrs = Form("I.module_attrs", "Attributes of the module.")
 module_global_infos = Form("I.module_global_infos", "Global information of the module.")
+
+
+pyfunc = PythonFunctionDecorator("I.pyfunc", "A Python function of a module's class.")
+meta_var = MetaVar
+
+
+def vdevice(target: Any = None, vdevice_id: int = 0, memory_scope: str = "global") -> VDevice:
+    """A virtual device: ``I.vdevice("llvm", 0, "global")``; the target is text or a dict with its ``kind``."""
+    if target is not None and not isinstance(target, (str, dict)):
+        target = str(target)
+    return VDevice(target, int(vdevice_id), memory_scope)
+
+
+class _RangeKind(type):
+    """``I.Range`` makes `Range` nodes; ``isinstance`` knows them."""
+
+    def __call__(cls, begin: Any, end: Any = None) -> _expr.Range:
+        low, high = (0, begin) if end is None else (begin, end)
+        if isinstance(low, int) and isinstance(high, int):
+            return _expr.Range(_expr.const(low), _expr.const(high - low))
+        left, right = _expr.match_dtypes(low, high)
+        zero = isinstance(left, _expr.IntImm) and left.value == 0
+        return _expr.Range(left, right if zero else _expr.Sub(right, left))
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _expr.Range)
+
+
+class Range(metaclass=_RangeKind):
+    """A range by its ends: ``I.Range(4)`` is 0 to 4, ``I.Range(1, 4)`` is 1 to 4 (exclusive)."""
+
+    @staticmethod
+    def from_min_extent(min_value: Any, extent: Any) -> _expr.Range:
+        """A range by its first value and length."""
+        low, length = _expr.match_dtypes(min_value, extent)
+        return _expr.Range(low, length)
 
 
 def metadata(text: str) -> dict[str, list[Constant]]:
@@ -36,7 +74,9 @@ def metadata(text: str) -> dict[str, list[Constant]]:
     return {"supple.Constant": constants}
 
 
-__all__ = ["ir_module", "metadata", "module_attrs", "module_global_infos"]
+__all__ = [
+    "Range", "ir_module", "meta_var", "metadata", "module_attrs", "module_global_infos", "pyfunc", "vdevice",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -45,6 +45,7 @@ from supple.script.forms import Declaration, DtypeForm, Form, FormCall, Fresh, a
 from supple.script.loop_buffers import buffer_from, region_index, store_index
 from supple.script.loop_forms import ASSIGNABLE, LOOPS, SCOPES, STATEMENTS, VALUES, finish_block
 from supple.script.loop_state import BlockInfo, LoopSpec, LoopState
+from supple.script.macros import Macro, expand
 from supple.script.signature import is_docstring, plain_parameters, unquote
 from supple.script.source import Source
 from supple.script.symbols import declared_symbols
@@ -543,6 +544,23 @@ class LoopParser(LoopState):
         self.at = node
         return self.bind(call, handler, node)
 
+    def call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        if isinstance(function, Macro):
+            return expand(self, function, args, kwargs, node)
+        return super().call(function, args, kwargs, node)
+
+    def _definition(self, statement: ast.FunctionDef) -> None:
+        """A macro inside of a function."""
+        for decorator in statement.decorator_list[:1]:
+            found = self.evaluate(decorator)
+            form = found.form if isinstance(found, FormCall) else found
+            if isinstance(form, Form) and form.name in ("T.inline", "T.macro"):
+                hygienic = not isinstance(found, FormCall) or found.kwargs.get("hygienic", True) is True
+                macro = Macro(statement.name, self.source, statement, self.env, hygienic, list(self.scopes))
+                self.define(statement.name, macro)
+                return
+        raise self.error(self.source.name_span(statement), "a function inside of a loop function needs @T.inline")
+
     def attribute(self, value: Any, node: ast.Attribute) -> Any:
         if isinstance(value, Var) and is_buffer(value) and node.attr == "data":
             data = buffer_type(value).data
@@ -570,6 +588,7 @@ class LoopParser(LoopState):
 
 _STATEMENTS: dict[type[ast.stmt], Callable[[LoopParser, Any], None]] = {
     ast.Pass: LoopParser._pass,
+    ast.FunctionDef: LoopParser._definition,
     ast.Break: LoopParser._break,
     ast.Continue: LoopParser._continue,
     ast.Return: LoopParser._return,

@@ -5,20 +5,28 @@ Beside the names below, every registered operator is here under its own name: ``
 
 from __future__ import annotations
 
+import functools as _functools
+import sys as _sys
 from collections.abc import Sequence
 from typing import Any as _Value
 
 import supple.ops  # noqa: F401  (declares the operators)
 from supple.base.errors import NotSupportedError
 from supple.base.registry import did_you_mean
+from supple.ir import expr as _expr
 from supple.ir import graph as _graph
+from supple.ir import types as _ir_types
 from supple.ir.expr import Call, ExprLike, StringImm, as_expr
 from supple.ir.node import Expr
 from supple.ir.op import OPS
 from supple.ops import calls as _calls
+from supple.ops import forms as _forms
+from supple.passes.pattern_rewriter import rewriter as _rewriter
+from supple.runtime.device import device as _device
 from supple.script import type_forms as _types
-from supple.script.entry import GraphDecorator
+from supple.script.entry import GraphDecorator, MacroForm
 from supple.script.forms import Form, Namespace, as_dtype, as_name
+from supple.script.ir import ir_module as _ir_module
 
 function = GraphDecorator("R.function", "A graph function.")
 dataflow = Form("R.dataflow", "A pure region: with R.dataflow():")
@@ -27,10 +35,30 @@ match_cast = Form("R.match_cast", "A run-time check of a type, which may introdu
 func_attr = Form("R.func_attr", "Attributes of the function.")
 
 Tensor, Tuple, Shape, Prim = _types.Tensor, _types.Tuple, _types.Shape, _types.Prim
+DTensor = _types.DTensor
 Callable, Any = _types.Callable_, _types.Any_
 Object = _types.Any_
 String = _types.String
 ExternFunc = _graph.ExternFunc
+TupleGetItem = _expr.TupleGetItem
+ShapeExpr = _graph.ShapeExpr
+device = _device
+macro = MacroForm("R.macro", "A function whose statements are read where it is called.")
+
+
+def device_mesh(shape: _Value, device_ids: _Value) -> _ir_types.DeviceMesh:
+    """A grid of devices: ``R.device_mesh((2, 2), I.Range(0, 4))``, or a list of the devices' numbers."""
+    if isinstance(device_ids, _expr.Range):
+        low, extent = int(device_ids.min), int(device_ids.extent)  # type: ignore[call-overload]
+        device_ids = range(low, low + extent)
+    return _ir_types.DeviceMesh(tuple(shape), tuple(device_ids))
+
+
+def rewriter(mod: _Value) -> _Value:
+    """``@R.rewriter`` on a class with the functions ``pattern`` and ``replacement``: a `PatternMatchingRewriter`."""
+    if isinstance(mod, type):
+        mod = _ir_module.decorate(mod, {}, _sys._getframe(1))
+    return _rewriter(mod)
 
 
 def const(value: _Value, dtype: _Value = None) -> Expr:
@@ -89,6 +117,21 @@ def _one(name: str, ty: _Value, older: _Value) -> _Value:
     return _type_list(ty if ty is not None else older)
 
 
+def _builder(name: str) -> _Value:
+    """The builder of a call form, with types resolved as the names of ``R`` spell them."""
+    build = _forms.BUILDERS[name]
+
+    @_functools.wraps(build)
+    def make(*args: _Value, **kwargs: _Value) -> Call:
+        for key in ("out_ty", "ty_args"):
+            if key in kwargs:
+                kwargs[key] = _type_list(kwargs[key])
+        plain = [_type_list(a) if isinstance(a, _types.TypeForm) else a for a in args]
+        return build(*plain, **kwargs)
+
+    return make
+
+
 def call_tir(
     func: _Value, args: _Value, out_ty: _Value = None, tir_vars: _Value = None, *, out_sinfo: _Value = None
 ) -> Call:
@@ -120,6 +163,16 @@ def _required(name: str, out_ty: _Value, out_sinfo: _Value) -> _Value:
     if types is None:
         raise TypeError(f"R.{name}: the result's type is missing: out_ty=R.Tensor((n, 4), 'float32')")
     return types
+
+
+call_tir_with_grad = _builder("call_tir_with_grad")
+call_inplace_packed = _builder("call_inplace_packed")
+call_builtin_with_ctx = _builder("call_builtin_with_ctx")
+make_closure = _builder("make_closure")
+invoke_closure = _builder("invoke_closure")
+invoke_pure_closure = _builder("invoke_pure_closure")
+call_py_func = _builder("call_py_func")
+assert_op = _builder("assert_op")
 
 
 def call_packed(func: _Value, *args: _Value, ty_args: _Value = None, sinfo_args: _Value = None) -> Call:
@@ -155,6 +208,9 @@ def _operator(prefix: str, name: str) -> _Value:
         raise AttributeError(name)
     full = f"{prefix}.{name}"
     found = OPS.find(full)
+    built = _forms.BUILDERS.get(full.removeprefix("relax."))
+    if built is not None:
+        return built
     if found is not None:
         return found
     if any(op.startswith(f"{full}.") for op in OPS):
@@ -166,16 +222,27 @@ def _operator(prefix: str, name: str) -> _Value:
 
 _SPELLED = {"str": str_, "dtype": dtype_, "tuple": tuple_}
 _LATER = frozenset((
-    "DTensor", "device_mesh", "dist", "macro", "emit", "emit_te", "arg", "func_name", "func_ret_ty", "vdevice", "vm",
-    "memory", "builtin", "grad", "invoke_closure", "invoke_pure_closure", "call_builtin_with_ctx", "assert_op",
-    "call_py_func", "call_inplace_packed", "rewriter", "to_vdevice", "hint_on_device",
+    "dist", "distributed", "ccl", "emit", "emit_te", "emit_with_ty", "emit_match_cast", "emit_var_binding", "arg",
+    "func_name", "func_ret_ty", "func_ret_value", "grad",
 ))  # fmt: skip
 _OWN = [
     "function", "dataflow", "output", "match_cast", "func_attr", "Tensor", "Tuple", "Shape", "Prim", "Callable",
     "Object", "Any", "String", "ExternFunc", "const", "shape", "prim_value", "call_tir", "call_tir_inplace",
-    "call_dps_packed", "call_packed", "call_pure_packed", *_SPELLED,
+    "call_dps_packed", "call_packed", "call_pure_packed", "DTensor", "TupleGetItem", "ShapeExpr", "device",
+    "device_mesh", "macro", "rewriter", "call_tir_with_grad", "call_inplace_packed", "call_builtin_with_ctx",
+    "make_closure", "invoke_closure", "invoke_pure_closure", "call_py_func", "assert_op", *_SPELLED,
 ]  # fmt: skip
 __all__ = sorted(_OWN)
+
+
+def operator_named(name: str) -> _Value:
+    """An operator or group of operators by its name below ``relax.``: what ``relax.op`` offers."""
+    return _operator("relax", name)
+
+
+def operator_names() -> list[str]:
+    """The names that ``relax.op`` offers."""
+    return _names_below("relax")
 
 
 def __getattr__(name: str) -> _Value:

@@ -13,8 +13,9 @@ from supple.ir.graph import Function
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
 from supple.script import ir, relax, tir, tirx
-from supple.script.entry import FunctionDecorator, decorator_of, read_module
+from supple.script.entry import FunctionDecorator, MacroForm, decorator_of, read_module
 from supple.script.evaluate import SAFE_BUILTINS, Environment, Evaluator
+from supple.script.macros import Macro
 from supple.script.signature import is_docstring
 from supple.script.source import text_source
 
@@ -46,7 +47,11 @@ def from_source(
                 raise evaluator.error(target, "only plain names can be assigned here")
             names[target.id] = evaluator.evaluate(statement.value)
         elif isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-            result = _definition(evaluator, statement, env, check_well_formed)
+            made = _definition(evaluator, statement, env, check_well_formed)
+            if isinstance(made, Macro):
+                names[statement.name] = made
+            else:
+                result = made
         else:
             evaluator.refuse(statement, "a program's text")
     if result is None:
@@ -60,7 +65,7 @@ def from_source(
 
 def _definition(
     evaluator: Evaluator, node: ast.FunctionDef | ast.ClassDef, env: Environment, check_well_formed: bool | None
-) -> IRModule | Function | PrimFunc:
+) -> IRModule | Function | PrimFunc | Macro:
     found = decorator_of(evaluator, node)
     place = evaluator.source.name_span(node)
     if found is None:
@@ -72,6 +77,9 @@ def _definition(
     try:
         if isinstance(node, ast.ClassDef) and form.name == "I.ir_module":
             return read_module(evaluator.source, node, env, kwargs)
+        if isinstance(node, ast.FunctionDef) and isinstance(form, MacroForm):
+            kwargs.pop("check_well_formed", None)
+            return form.read(evaluator.source, node, env, kwargs)
         if isinstance(node, ast.FunctionDef) and isinstance(form, FunctionDecorator):
             function: Function | PrimFunc = form.read(evaluator.source, node, env, kwargs)
             return function

@@ -11,9 +11,20 @@ from supple.base.errors import DiagnosticError, NotSupportedError, TypeCheckErro
 from supple.ir.expr import Var, const, is_scalar
 from supple.ir.graph import ShapeExpr
 from supple.ir.node import Expr, Type
-from supple.ir.types import AnyType, FuncType, ShapeType, StringType, TensorType, TupleType, prim_type
+from supple.ir.types import (
+    AnyType,
+    DeviceMesh,
+    DTensorType,
+    FuncType,
+    ShapeType,
+    StringType,
+    TensorType,
+    TupleType,
+    VDevice,
+    prim_type,
+)
 from supple.script.evaluate import describe
-from supple.script.forms import DtypeForm, Form, FormCall, as_dtype, bind_form
+from supple.script.forms import DtypeForm, Form, FormCall, as_dtype, as_name, bind_form
 from supple.script.source import frame_span
 
 
@@ -21,6 +32,14 @@ class Dimensions(Protocol):
     """Turns what stands in a shape into expressions."""
 
     def dimension(self, value: Any) -> Expr: ...
+
+
+class Places(Protocol):
+    """Finds the module's virtual devices and meshes by their text; not everything that reads types knows them."""
+
+    def vdevice(self, text: str) -> VDevice: ...
+
+    def mesh(self, text: str) -> DeviceMesh: ...
 
 
 class _Captured:
@@ -40,6 +59,10 @@ class TypeForm(Form):
 
     build: Callable[..., Type] = lambda p: AnyType()
 
+    def as_type(self) -> Type:
+        """The type that the bare name says: ``R.Tensor`` is any tensor."""
+        return self.build(_Captured())
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call = FormCall(self, args, kwargs)
         if _needs_symbols(self, args, kwargs):
@@ -54,11 +77,11 @@ class TypeForm(Form):
 
 
 def _needs_symbols(form: Form, args: Any, kwargs: Any) -> bool:
-    stack: list[Any] = [value for key, value in kwargs.items() if key not in ("dtype", "vdevice")]
+    stack: list[Any] = [value for key, value in kwargs.items() if key not in ("dtype", "vdevice", "placement")]
     for position, value in enumerate(args):
         if isinstance(value, str) and form.name in ("R.Tensor", "R.Prim"):
             continue  # a dtype
-        if form.name == "R.Tensor" and position > 0:
+        if form.name in ("R.Tensor", "R.DTensor") and position > 0:
             continue
         stack.append(value)
     while stack:
@@ -100,14 +123,39 @@ def _shape(p: Dimensions, shape: Any, what: str) -> tuple[Expr, ...]:
 def _tensor(p: Dimensions, shape: Any = None, dtype: Any = None, vdevice: Any = None, ndim: Any = -1) -> Type:
     if isinstance(shape, str) and dtype is None:
         shape, dtype = None, shape
-    if vdevice is not None:
-        raise NotSupportedError("R.Tensor: virtual devices (vdevice) are not supported yet")
+    if ndim is None:
+        ndim = -1
+    device = _place(p, vdevice)
     name = None if dtype in (None, "") else as_dtype(dtype, "R.Tensor: dtype")
     if isinstance(shape, Var) and isinstance(shape.ty, ShapeType):
-        return TensorType(shape, name, shape.ty.ndim)
+        return TensorType(shape, name, shape.ty.ndim, device)
     if shape is None:
-        return TensorType(None, name, int(ndim))
-    return TensorType(ShapeExpr(_shape(p, shape, "R.Tensor")), name, int(ndim))
+        return TensorType(None, name, int(ndim), device)
+    return TensorType(ShapeExpr(_shape(p, shape, "R.Tensor")), name, int(ndim), device)
+
+
+def _place(p: Any, vdevice: Any) -> VDevice | None:
+    if vdevice is None or isinstance(vdevice, VDevice):
+        return vdevice
+    if not isinstance(vdevice, str):
+        raise TypeError(f"R.Tensor: vdevice must be text such as 'llvm:0' or I.vdevice(...), got {vdevice!r}")
+    found: VDevice = p.vdevice(vdevice) if hasattr(p, "vdevice") else VDevice.parse(vdevice)
+    return found
+
+
+def _dtensor(
+    p: Any, shape: Any = None, dtype: Any = None, device_mesh: Any = "", placement: Any = "", ndim: Any = -1
+) -> Type:
+    mesh = device_mesh
+    if isinstance(mesh, str):
+        if not hasattr(p, "mesh"):
+            raise TypeError(f"R.DTensor: {mesh!r} names a mesh of the module: I.module_global_infos({{'mesh': [...]}})")
+        mesh = p.mesh(mesh)
+    if not isinstance(mesh, DeviceMesh):
+        raise TypeError(f"R.DTensor: expected a mesh such as 'mesh[0]' or R.device_mesh(...), got {mesh!r}")
+    tensor = _tensor(p, shape, dtype, None, ndim)
+    assert isinstance(tensor, TensorType)
+    return DTensorType(tensor, mesh, as_name(placement, "R.DTensor: placement"))
 
 
 def _tuple(p: Dimensions, *fields: Any) -> Type:
@@ -130,7 +178,12 @@ def _prim(p: Dimensions, dtype: Any = None, value: Any = None) -> Type:
     return prim_type(as_dtype(dtype, "R.Prim"))
 
 
-def _callable(p: Dimensions, params: Any = None, ret: Any = None, purity: bool = True) -> Type:
+def _callable(
+    p: Dimensions, params: Any = None, ret: Any = None, purity: bool | None = None, derive_func: Any = None
+) -> Type:
+    if derive_func is not None:
+        raise NotSupportedError("R.Callable(derive_func=...) is not supported: its result is R.Any, or say ret=")
+    purity = True if purity is None else purity
     result = AnyType() if ret is None else as_type(p, ret)
     if params is None:
         return FuncType(None, result, bool(purity))
@@ -143,6 +196,9 @@ def _any(p: Dimensions) -> Type:
 
 
 Tensor = TypeForm("R.Tensor", "A tensor: R.Tensor((n, 784), 'float32'), R.Tensor(ndim=2), R.Tensor.", build=_tensor)
+DTensor = TypeForm(
+    "R.DTensor", "A tensor spread over devices: R.DTensor((4,), 'float32', 'mesh[0]', 'R').", build=_dtensor
+)
 Tuple = TypeForm("R.Tuple", "A tuple: R.Tuple(R.Tensor, R.Shape).", build=_tuple)
 Shape = TypeForm("R.Shape", "A shape value: R.Shape(['n', 4]), R.Shape(ndim=2).", build=_shape_type)
 Prim = TypeForm("R.Prim", "A scalar: R.Prim('int64').", build=_prim)

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from supple.ir.expr import IntImm, Var
 from supple.ir.graph import ShapeExpr
 from supple.ir.node import Expr, Type
-from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
+from supple.ir.structural import structural_equal
+from supple.ir.types import AnyType, DTensorType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
 from supple.ir.walk import free_symbols, substitute
 from supple.sym.simplify import SHAPES, same_shape
 
@@ -55,6 +56,11 @@ def assignable(actual: Type | None, expected: Type) -> bool | None:
         return _func_assignable(actual, expected)
     if isinstance(expected, StringType):
         return isinstance(actual, StringType)
+    if isinstance(expected, DTensorType) and isinstance(actual, DTensorType):
+        same_place = structural_equal(actual.device_mesh, expected.device_mesh) and (
+            actual.placement == expected.placement
+        )
+        return _all((same_place, assignable(actual.tensor_ty, expected.tensor_ty)))
     return False
 
 

@@ -1,0 +1,168 @@
+"""Rewriting with pattern and replacement written as programs (``R.rewriter``, ``PatternMatchingRewriter``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from supple.analysis.patterns import DFPattern, is_const, is_op, is_tuple, is_tuple_get_item, wildcard
+from supple.base.errors import NotSupportedError
+from supple.build.functions import copy_with_new_vars
+from supple.ir.expr import Call, TupleGetItem, Var
+from supple.ir.graph import Constant, Function, MatchCast, Tuple, VarBinding
+from supple.ir.module import IRModule
+from supple.ir.node import Expr
+from supple.ir.op import Op
+from supple.ir.structural import structural_equal
+from supple.ir.types import AnyType
+from supple.ir.walk import substitute
+from supple.passes.rewrite_patterns import rewrite_call
+from supple.sym.relate import bind_parameters
+
+Rewrite = Callable[[Expr, dict[DFPattern, Expr]], Expr]
+
+
+class PatternMatchingRewriter:
+    """Rewrites functions and modules: calling it with one gives the rewritten one. ``a | b`` tries both in turn."""
+
+    def __init__(self, rules: list[tuple[DFPattern, Rewrite]]) -> None:
+        self.rules = rules
+
+    @staticmethod
+    def from_pattern(pattern: DFPattern, func: Rewrite) -> PatternMatchingRewriter:
+        """A rewriter of what matches: ``func(expr, matches)`` gives the replacement, or ``expr`` to leave it."""
+        return PatternMatchingRewriter([(pattern, func)])
+
+    @staticmethod
+    def from_module(mod: IRModule) -> PatternMatchingRewriter:
+        """A rewriter of a module with two functions of one signature: ``pattern`` and ``replacement``."""
+        functions = {var.name_hint: func for var, func in mod.functions.items()}
+        found = [functions.get(name) for name in ("pattern", "replacement")]
+        pattern, replacement = found
+        if not isinstance(pattern, Function) or not isinstance(replacement, Function):
+            raise ValueError("R.rewriter: the module needs two graph functions, 'pattern' and 'replacement'")
+        if len(pattern.params) != len(replacement.params):
+            raise ValueError(
+                f"R.rewriter: 'pattern' has {len(pattern.params)} parameters, 'replacement' {len(replacement.params)}"
+            )
+        params = [_parameter_pattern(p) for p in pattern.params]
+        whole = _pattern_of(pattern, params)
+        return PatternMatchingRewriter([(whole, _Replacement(pattern, replacement, params))])
+
+    def __or__(self, other: PatternMatchingRewriter) -> PatternMatchingRewriter:
+        return PatternMatchingRewriter([*self.rules, *other.rules])
+
+    def __call__(self, obj: Any) -> Any:
+        """A rewritten copy of a graph function, or of a module with every graph function rewritten."""
+        if isinstance(obj, IRModule):
+            changed = obj.clone()
+            for var, func in obj.functions.items():
+                if isinstance(func, Function):
+                    changed[var] = self(func)
+            return changed
+        if not isinstance(obj, Function):
+            raise TypeError(f"a rewriter takes a function or a module, got {type(obj).__name__}")
+        for pattern, rewrite in self.rules:
+            obj = rewrite_call(pattern, rewrite, obj)
+        return obj
+
+
+def rewriter(mod: Any) -> PatternMatchingRewriter:
+    """``@R.rewriter`` on a class of two functions: see `PatternMatchingRewriter.from_module`."""
+    if not isinstance(mod, IRModule):
+        raise TypeError(f"R.rewriter takes a module, got {type(mod).__name__}")
+    return PatternMatchingRewriter.from_module(mod)
+
+
+def _parameter_pattern(param: Var) -> DFPattern:
+    return wildcard() if param.ty is None or isinstance(param.ty, AnyType) else wildcard().has_ty(_open(param))
+
+
+def _open(param: Var) -> Any:
+    """The parameter's type; its symbols stand for any extent, so only rank and dtype are asked for."""
+    ty: Any = param.ty
+    shape = getattr(ty, "shape", None)
+    values = getattr(shape, "values", ())
+    if any(not hasattr(v, "value") for v in values):
+        return type(ty)(None, ty.dtype, len(values))
+    return ty
+
+
+def _pattern_of(func: Function, params: list[DFPattern]) -> DFPattern:
+    """The pattern of what a function computes. Shared values become shared patterns."""
+    known: dict[int, DFPattern] = {id(p): pattern for p, pattern in zip(func.params, params, strict=True)}
+
+    def of(e: Expr) -> DFPattern:
+        found = known.get(id(e))
+        if found is None:
+            found = known[id(e)] = _made(e, of)
+        return found
+
+    for block in func.body.blocks:
+        for binding in block.bindings:
+            if isinstance(binding, MatchCast):
+                raise NotSupportedError("R.rewriter: a pattern holds no match_cast", binding.span)
+            assert isinstance(binding, VarBinding)
+            known[id(binding.var)] = of(binding.value)
+    result = func.body.body
+    if isinstance(result, Tuple) or (isinstance(result, Var) and isinstance(_bound(func, result), Tuple)):
+        raise NotSupportedError("R.rewriter: a pattern of several results is not supported", result.span)
+    return of(result)
+
+
+def _bound(func: Function, var: Var) -> Expr | None:
+    for block in func.body.blocks:
+        for binding in block.bindings:
+            if isinstance(binding, VarBinding) and binding.var is var:
+                return binding.value
+    return None
+
+
+def _made(e: Expr, of: Callable[[Expr], DFPattern]) -> DFPattern:
+    if isinstance(e, Call) and isinstance(e.op, Op):
+        made: DFPattern = is_op(e.op.name)(*(of(a) for a in e.args))
+        return made.has_attr(e.attrs) if e.attrs else made
+    if isinstance(e, Tuple):
+        return is_tuple([of(f) for f in e.fields])
+    if isinstance(e, TupleGetItem):
+        return is_tuple_get_item(of(e.tuple_value), e.index)
+    if isinstance(e, Constant):
+        return _EqualConstant(e)
+    raise NotSupportedError(f"R.rewriter: {type(e).__name__} is not supported in a pattern", e.span)
+
+
+class _EqualConstant(type(is_const())):  # type: ignore[misc]
+    """A constant of the same value."""
+
+    def __init__(self, value: Constant) -> None:
+        super().__init__()
+        self.value = value
+
+    def matches(self, matcher: Any, expr: Expr) -> bool:
+        found = matcher.value(expr)
+        return isinstance(found, Constant) and structural_equal(found, self.value)
+
+
+class _Replacement:
+    """Builds the replacement's value from what the parameters matched."""
+
+    def __init__(self, pattern: Function, replacement: Function, params: list[DFPattern]) -> None:
+        self.pattern, self.replacement, self.params = pattern, replacement, params
+
+    def __call__(self, expr: Expr, matches: dict[DFPattern, Expr]) -> Expr:
+        missing = [p.name for p, found in zip(self.pattern.params, self.params, strict=True) if found not in matches]
+        if missing:
+            raise ValueError(f"R.rewriter: the pattern does not use its parameter {missing[0]!r}")
+        args = [matches[p] for p in self.params]
+        func = copy_with_new_vars(self.replacement)
+        types = [getattr(a, "ty", None) for a in args]
+        mapping: dict[Var, Any] = dict(bind_parameters([p.ty for p in func.params if p.ty is not None], types))
+        mapping.update(zip(func.params, args, strict=True))
+        values: dict[Var, Any] = dict(mapping)
+        for block in func.body.blocks:  # nested: the builder of the rewrite gives the parts names of their own
+            for binding in block.bindings:
+                if isinstance(binding, MatchCast):
+                    raise NotSupportedError("R.rewriter: a replacement holds no match_cast", binding.span)
+                assert isinstance(binding, VarBinding)
+                values[binding.var] = substitute(binding.value, values)
+        return substitute(func.body.body, values)  # type: ignore[no-any-return]

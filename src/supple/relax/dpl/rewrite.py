@@ -1,0 +1,17 @@
+"""``relax.dpl.rewrite``: rewriting by pattern. Only re-exports."""
+
+from supple.passes.pattern_rewriter import (
+    PatternMatchingRewriter,
+    rewriter,
+)
+from supple.passes.rewrite_patterns import (
+    rewrite_bindings,
+    rewrite_call,
+)
+
+__all__ = [
+    "PatternMatchingRewriter",
+    "rewrite_bindings",
+    "rewrite_call",
+    "rewriter",
+]

@@ -1,0 +1,23 @@
+"""``relax.type``: the types of graph values. Only re-exports."""
+
+from supple.ir.node import (
+    Type,
+)
+from supple.ir.types import (
+    AnyType,
+    FuncType,
+    PrimType,
+    ShapeType,
+    TensorType,
+    TupleType,
+)
+
+__all__ = [
+    "AnyType",
+    "FuncType",
+    "PrimType",
+    "ShapeType",
+    "TensorType",
+    "TupleType",
+    "Type",
+]
