@@ -74,8 +74,8 @@ def _schedule(mod: IRModule, target: Target) -> IRModule:
 PIPELINE: tuple[Pass, ...] = (
     Pass("remove_unused", lambda mod, _: dead_code(mod), "what no result needs costs compile time in every step"),
     Pass("legalize", lambda mod, _: legalize(mod), "operators become call_tir and loop functions"),
-    Pass("fuse_ops", lambda mod, _: fuse_ops(mod), "groups are found on the graph, where all users of a value are seen"),
-    Pass("fuse_tir", lambda mod, _: fuse_tir(mod), "each group becomes one loop function, for the schedule to see whole"),
+    Pass("fuse_ops", lambda mod, _: fuse_ops(mod), "groups are found on the graph, which shows all users of a value"),
+    Pass("fuse_tir", lambda mod, _: fuse_tir(mod), "each group becomes one loop function that the schedule sees whole"),
     Pass("specialize", lambda mod, _: specialize(mod), "sizes that the calls fix become constants, for the schedule"),
     Pass("dead_code", lambda mod, _: dead_code(mod), "functions that were fused or copied are not called any more"),
     Pass("noalias", lambda mod, _: mark_noalias(mod), "all calls of loop functions are visible now"),

@@ -181,7 +181,8 @@ def _writes_all(nest: Nest) -> bool:
     for index, extent in zip(nest.store.indices, buffer_type(nest.store.buffer).shape, strict=True):
         axis = nest.axis(index)
         if axis is None:
-            if not (isinstance(index, IntImm) and index.value == 0 and SHAPES.equal(extent, IntImm(1, "int64")) is True):
+            is_unit = SHAPES.equal(extent, IntImm(1, "int64")) is True
+            if not (is_unit and isinstance(index, IntImm) and index.value == 0):
                 return False
         elif SHAPES.equal(axis.extent, extent) is not True:
             return False

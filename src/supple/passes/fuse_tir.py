@@ -275,7 +275,8 @@ def _producer(statement: Stmt, own: Sequence[Var]) -> _Producer | None:
         return None
     domains = {id(v.var): v.dom for v in nest.block.iter_vars if v.iter_type is IterType.DATA_PAR}
     for index, extent in zip(store.indices, buffer_type(store.buffer).shape, strict=True):
-        if isinstance(index, IntImm) and index.value == 0 and SHAPES.equal(E.cast("int64", extent), L.number(1)) is True:
+        is_unit = SHAPES.equal(E.cast("int64", extent), L.number(1)) is True
+        if is_unit and isinstance(index, IntImm) and index.value == 0:
             continue
         domain = domains.pop(id(index), None)
         if domain is None or SHAPES.equal(E.cast("int64", domain.extent), E.cast("int64", extent)) is not True:

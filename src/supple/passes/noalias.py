@@ -50,25 +50,3 @@ def mark_noalias(mod: IRModule) -> IRModule:
             if written_buffers(func) <= {id(b) for b in fresh}:
                 marked[var] = func.with_attr(ATTRIBUTE, True)
     return marked
-
-
-def used_functions(mod: IRModule) -> IRModule:
-    """The module without private functions that no public function reaches."""
-    reached: set[str] = set()
-    work = [v.name_hint for v, f in mod.items() if "global_symbol" in getattr(f, "attrs", {})]
-    while work:
-        name = work.pop()
-        if name in reached:
-            continue
-        reached.add(name)
-        work.extend(g.name_hint for g in _mentioned(mod, name) if g in mod.functions)
-    kept = {v: f for v, f in mod.items() if v.name_hint in reached}
-    if len(kept) == len(mod.functions):
-        return mod
-    return IRModule(kept, mod.attrs, mod.global_infos)  # type: ignore[arg-type]
-
-
-def _mentioned(mod: IRModule, name: str) -> list[GlobalVar]:
-    return [n for n in pre_order(mod[name]) if isinstance(n, GlobalVar)]
-
-
