@@ -91,7 +91,7 @@ def limit(dtype: str, low: bool) -> Expr:
 class TensorValue:
     """A tensor of the DSL: an input (`placeholder`) or the result of a formula (`compute`). Index it in formulas."""
 
-    def __init__(self, buffer: Var, definition: ComputeOp | None) -> None:
+    def __init__(self, buffer: Var, definition: ComputeOp | ExternOp | None) -> None:
         self.buffer = buffer
         self.op = definition
 
@@ -137,6 +137,16 @@ class ComputeOp:
         return list(dict.fromkeys(reads))
 
 
+@dataclass(eq=False)
+class ExternOp:
+    """Tensors made together by a loop statement: ``body`` writes all of ``outputs`` and reads ``inputs``."""
+
+    body: Stmt
+    inputs: list[TensorValue]
+    outputs: list[TensorValue]
+    scratch: tuple[Var, ...] = ()
+
+
 def placeholder(shape: Sequence[Any], dtype: str = "float32", name: str = "placeholder") -> TensorValue:
     """An input tensor. ``shape`` holds ints and int64 expressions."""
     return TensorValue(Buffer(name, tuple(as_expr(s) for s in shape), dtype), None)
@@ -167,6 +177,29 @@ def compute(shape: Sequence[Any], formula: Callable[..., Any], name: str = "comp
         if isinstance(found, Reduce) and found is not body:
             raise TypeError(f"{name}: a reduction must stand at the top of the formula, not inside an expression")
     return TensorValue(Buffer(name, dims, scalar_dtype(body)), ComputeOp(axis, body))
+
+
+def extern(
+    outputs: Sequence[tuple[Sequence[Any], str]],
+    inputs: Sequence[TensorValue],
+    body: Callable[..., Stmt],
+    name: str,
+    scratch: Sequence[tuple[Sequence[Any], str]] = (),
+) -> list[TensorValue]:
+    """Tensors that a loop statement fills, for what is no formula (sorting, scattering).
+
+    ``outputs`` and ``scratch`` are ``(shape, dtype)`` pairs; ``body(*outputs, *scratch)`` returns the statement, built
+    with ``supple.build.loops``. The statement must write every element of the outputs.
+    """
+
+    def made(pairs: Sequence[tuple[Sequence[Any], str]], suffix: str) -> list[TensorValue]:
+        return [placeholder(shape, dtype, f"{name}{suffix}{n or ''}") for n, (shape, dtype) in enumerate(pairs)]
+
+    results, temporary = made(outputs, ""), made(scratch, "_scratch")
+    op = ExternOp(body(*results, *temporary), list(inputs), results, tuple(t.buffer for t in temporary))
+    for result in results:
+        result.op = op
+    return results
 
 
 def _index_names(formula: Callable[..., Any], rank: int) -> list[str]:
@@ -229,9 +262,9 @@ def create_prim_func(
     """
     results = list(outputs or [])
     computed = definitions(results, inputs)
-    statements: list[Stmt] = [_nest(t) for t in computed]
+    statements = _statements(computed)
     output_ids = {id(t.buffer) for t in results}
-    intermediates = tuple(t.buffer for t in computed if id(t.buffer) not in output_ids)
+    intermediates = tuple(b for b in _storage(computed) if id(b) not in output_ids)
     root = SBlock((), (), (), "root", seq(statements), None, intermediates)
     body = SBlockRealize((), const(True), root)
     buffers = [t.buffer for t in [*inputs, *results]]
@@ -259,18 +292,45 @@ def _bound_in(body: Stmt) -> list[Var]:
     return bound
 
 
-def _plain(formula: Expr) -> Expr:
+def _statements(computed: Sequence[TensorValue]) -> list[Stmt]:
+    """The nest of each tensor; tensors that are made together have one statement."""
+    statements: list[Stmt] = []
+    done: set[int] = set()
+    for tensor in computed:
+        if not isinstance(tensor.op, ExternOp):
+            statements.append(_nest(tensor))
+        elif id(tensor.op) not in done:
+            done.add(id(tensor.op))
+            body: Any = _plain(tensor.op.body)
+            reads, writes = infer_regions(body, None)
+            block = SBlock((), reads, writes, tensor.name, body)
+            statements.append(SBlockRealize((), const(True), block))
+    return statements
+
+
+def _storage(computed: Sequence[TensorValue]) -> list[Var]:
+    """The buffers that computed tensors need: themselves, and what is made or used together with them."""
+    buffers: dict[Var, None] = {}
+    for tensor in computed:
+        together = tensor.op.outputs if isinstance(tensor.op, ExternOp) else [tensor]
+        buffers.update(dict.fromkeys(t.buffer for t in together))
+        if isinstance(tensor.op, ExternOp):
+            buffers.update(dict.fromkeys(tensor.op.scratch))
+    return list(buffers)
+
+
+def _plain(formula: Node) -> Node:
     """The formula with ordinary loads."""
 
     def rewrite(found: Node) -> Node | None:
         return BufferLoad(found.buffer, found.indices) if isinstance(found, TensorRead) else None
 
-    return transform(formula, rewrite)  # type: ignore[return-value]
+    return transform(formula, rewrite)
 
 
 def _nest(tensor: TensorValue) -> Stmt:
     """The loops and the block of one computed tensor."""
-    assert tensor.op is not None
+    assert isinstance(tensor.op, ComputeOp)
     body = tensor.op.body
     reduce_axes = body.axes if isinstance(body, Reduce) else ()
     extents: list[tuple[Var, Expr, Expr]] = [
@@ -287,12 +347,13 @@ def _nest(tensor: TensorValue) -> Stmt:
     indices = tuple(iters[: len(tensor.shape)])
     init: Stmt | None = None
     if isinstance(body, Reduce):
-        source = _plain(substitute(body.source, to_iter))
+        source: Any = _plain(substitute(body.source, to_iter))
         update = _COMBINE[body.combiner](BufferLoad(tensor.buffer, indices), source)
         store = BufferStore(tensor.buffer, update, indices)
         init = BufferStore(tensor.buffer, identity(body.combiner, tensor.dtype), indices)
     else:
-        store = BufferStore(tensor.buffer, _plain(substitute(body, to_iter)), indices)
+        value: Any = _plain(substitute(body, to_iter))
+        store = BufferStore(tensor.buffer, value, indices)
     reads, writes = infer_regions(store, init)
     block = SBlock(iter_vars, reads, writes, tensor.name, store, init)
     nest: Stmt = SBlockRealize(tuple(loops), const(True), block)
@@ -334,10 +395,12 @@ def as_placeholders(args: Sequence[Any]) -> tuple[list[Any], list[tuple[TensorVa
 
 __all__ = [
     "ComputeOp",
+    "ExternOp",
     "Reduce",
     "TensorValue",
     "compute",
     "create_prim_func",
+    "extern",
     "max",
     "min",
     "placeholder",

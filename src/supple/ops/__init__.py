@@ -14,6 +14,7 @@ from supple.ops import (
     normalize,
     pool,
     reduce,
+    sort,
     ternary,
     unary,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "normalize",
     "pool",
     "reduce",
+    "sort",
     "ternary",
     "unary",
 ]

@@ -1,0 +1,432 @@
+"""Sorting, searching and running sums: sort, argsort, topk, argmax, argmin, bucketize, cumsum, cumprod."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from supple.base import dtypes
+from supple.build import te
+from supple.build.loops import Cell, do, loop, nest, store, when, while_, with_cells
+from supple.ir import expr as E
+from supple.ir.expr import IntImm, cast, const, int64
+from supple.ir.intrinsics import intrinsic
+from supple.ir.node import Expr, Stmt, Type
+from supple.ir.op import Fusion, Op
+from supple.ir.types import TensorType, TupleType
+from supple.ops.declare import Axis, DType, fail, operator, sample, static_sample
+from supple.ops.normalize import wide_dtype
+from supple.ops.reduce import reduced_dims
+from supple.ops.shapes import normalize_axis
+from supple.sym.relate import tensor, tensor_dims
+from supple.sym.simplify import product
+
+# ------------------------------------------------------------------------------------------------------- sorted indices
+
+
+def _before(a: Expr, b: Expr, descending: bool) -> Expr:
+    """Whether ``a`` must stand before ``b``: NaN is above every number, as numpy and PyTorch sort it."""
+    if descending:
+        a, b = b, a
+    less: Expr = E.LT(a, b)
+    if dtypes.is_float(E.scalar_dtype(a)):
+        less = E.Or(less, E.And(intrinsic("isnan", b), E.Not(intrinsic("isnan", a))))
+    return less
+
+
+def sorted_indices(x: te.TensorValue, axis: int, descending: bool) -> te.TensorValue:
+    """The places along ``axis`` in sorted order, int64, equal elements in their order: bottom-up merge sort."""
+    extent = x.shape[axis]
+    rest = [d for d in range(x.ndim) if d != axis]
+
+    def body(order: te.TensorValue, spare: te.TensorValue) -> Stmt:
+        width, low, middle, high, left, right, out = (
+            Cell("int64", n) for n in ["width", "low", "middle", "high", "left", "right", "out"]
+        )
+
+        def row(*outer: Any) -> Stmt:
+            def at(i: Any) -> tuple[Any, ...]:
+                index: list[Any] = [None] * x.ndim
+                for d, value in zip(rest, outer, strict=True):
+                    index[d] = value
+                index[axis] = i
+                return tuple(index)
+
+            def value_of(cell: Cell) -> Expr:
+                return x[at(order[at(cell.value)])]
+
+            from_right = E.And(
+                E.LT(right.value, high.value),
+                E.Or(E.GE(left.value, middle.value), _before(value_of(right), value_of(left), descending)),
+            )
+            merge = while_(
+                E.LT(out.value, high.value),
+                when(
+                    from_right,
+                    do(store(spare, order[at(right.value)], out.value), right.set(E.Add(right.value, int64(1)))),
+                    do(store(spare, order[at(left.value)], out.value), left.set(E.Add(left.value, int64(1)))),
+                ),
+                out.set(E.Add(out.value, int64(1))),
+            )
+            runs = while_(
+                E.LT(low.value, extent),
+                middle.set(E.Min(E.Add(low.value, width.value), extent)),
+                high.set(E.Min(E.Add(middle.value, width.value), extent)),
+                left.set(low.value),
+                right.set(middle.value),
+                out.set(low.value),
+                merge,
+                low.set(high.value),
+            )
+            passes = while_(
+                E.LT(width.value, extent),
+                low.set(0),
+                runs,
+                loop(extent, lambda i: store(order, spare[i], *at(i)), "copied"),
+                width.set(E.Mul(width.value, int64(2))),
+            )
+            return do(loop(extent, lambda i: store(order, i, *at(i)), "place"), width.set(1), passes)
+
+        cells = (width, low, middle, high, left, right, out)
+        return with_cells(cells, nest([x.shape[d] for d in rest], row, [f"row{d}" for d in rest]))
+
+    (order,) = te.extern([(x.shape, "int64")], [x], body, "order", [((extent,), "int64")])
+    return order
+
+
+def _sorted(x: te.TensorValue, order: te.TensorValue, axis: int, name: str) -> te.TensorValue:
+    return te.compute(order.shape, lambda *i: x[(*i[:axis], order[i], *i[axis + 1 :])], name)
+
+
+def _argsort_ref(x: Any, axis: int, descending: bool) -> Any:
+    """Stable, NaN above every number."""
+    if not descending:
+        return np.argsort(x, axis=axis, kind="stable")
+    flipped = np.flip(x, axis)
+    back = np.flip(np.argsort(flipped, axis=axis, kind="stable"), axis)
+    return x.shape[axis] - 1 - back
+
+
+_TIES = np.array([[3, 1, 3, 2], [np.nan, 1, -np.inf, 1], [0, -0.0, np.inf, np.nan]], "float32")
+
+
+def _check_axis(name: str, x: TensorType, axis: int) -> None:
+    if x.ndim != -1:
+        normalize_axis(name, axis, x.ndim)
+
+
+def _sort_lower(x: te.TensorValue, axis: int, descending: bool) -> te.TensorValue:
+    place = normalize_axis("sort", axis, x.ndim)
+    return _sorted(x, sorted_indices(x, place, descending), place, "sort")
+
+
+@operator(
+    fusion=Fusion.OPAQUE,
+    lower=_sort_lower,
+    ref=lambda x, axis, descending: np.take_along_axis(x, _argsort_ref(x, axis, descending), axis),
+    samples=lambda: [
+        sample((3, 5)),
+        sample(_TIES),
+        sample(_TIES, axis=0, descending=True),
+        sample((2, 0)),
+        sample((1,)),
+    ],
+)
+def sort(x: TensorType, axis: int = -1, descending: bool = False) -> Type:
+    """The elements in order along ``axis``; NaN counts as above every number."""
+    _check_axis("sort", x, axis)
+    return x
+
+
+def _argsort_lower(data: te.TensorValue, axis: int, descending: bool, dtype: str) -> te.TensorValue:
+    place = normalize_axis("argsort", axis, data.ndim)
+    order = sorted_indices(data, place, descending)
+    return te.compute(order.shape, lambda *i: cast(dtype, order[i]), "argsort")
+
+
+def _index_dtype(name: str, dtype: str | None) -> str:
+    if dtype is None or not dtypes.is_int(dtype):
+        fail(f"{name}: indices need an integer dtype", "an integer dtype", str(dtype))
+    return dtype
+
+
+@operator(
+    fusion=Fusion.OPAQUE,
+    lower=_argsort_lower,
+    ref=lambda data, axis, descending, dtype: _argsort_ref(data, axis, descending).astype(dtype),
+    samples=lambda: [sample((3, 5)), sample(_TIES), sample(_TIES, axis=0, descending=True, dtype="int64")],
+)
+def argsort(data: TensorType, axis: int = -1, descending: bool = False, dtype: DType = "int32") -> Type:
+    """The places of the elements in sorted order along ``axis``; equal elements keep their order."""
+    _check_axis("argsort", data, axis)
+    return TensorType(data.shape, _index_dtype("argsort", dtype), data.ndim)
+
+
+def _topk_dims(dims: Sequence[Expr], k: int, axis: int) -> tuple[Expr, ...]:
+    extent = dims[axis]
+    if k > 0 and isinstance(extent, IntImm) and k > extent.value:
+        fail("topk: k is larger than the axis", f"at most {extent.value}", str(k))
+    size = int64(k) if k > 0 else extent
+    return (*dims[:axis], size, *dims[axis + 1 :])
+
+
+def _topk_lower(
+    data: te.TensorValue, k: int, axis: int, ret_type: str, largest: bool, dtype: str
+) -> list[te.TensorValue]:
+    place = normalize_axis("topk", axis, data.ndim)
+    order = sorted_indices(data, place, largest)
+    dims = _topk_dims(data.shape, k, place)
+    values = te.compute(dims, lambda *i: data[(*i[:place], order[i], *i[place + 1 :])], "topk_values")
+    indices = te.compute(dims, lambda *i: cast(dtype, order[i]), "topk_indices")
+    return {"both": [values, indices], "values": [values], "indices": [indices]}[ret_type]
+
+
+def _topk_ref(data: Any, k: int, axis: int, ret_type: str, largest: bool, dtype: str) -> Any:
+    order = _argsort_ref(data, axis, largest)
+    order = np.take(order, range(k if k > 0 else data.shape[axis]), axis)
+    values = np.take_along_axis(data, order, axis)
+    both = (values, order.astype(dtype))
+    return {"both": both, "values": values, "indices": both[1]}[ret_type]
+
+
+@operator(
+    fusion=Fusion.OPAQUE,
+    lower=_topk_lower,
+    ref=_topk_ref,
+    samples=lambda: [
+        static_sample((3, 5), k=2),
+        static_sample(_TIES, k=3),
+        static_sample(_TIES, k=2, axis=0, largest=False, dtype="int64"),
+        static_sample((4,), k=0, ret_type="values"),
+        static_sample((4,), k=1, ret_type="indices"),
+    ],
+)
+def topk(
+    data: TensorType, k: int = 1, axis: int = -1, ret_type: str = "both", largest: bool = True, dtype: DType = "int32"
+) -> Type:
+    """The ``k`` largest (or smallest) elements along ``axis`` in order, and their places; all of them for ``k`` below
+    1. Equal elements keep their order; NaN counts as above every number. ``ret_type``: ``"both"``, ``"values"`` or
+    ``"indices"``."""
+    if ret_type not in ("both", "values", "indices"):
+        fail("topk: unknown ret_type", "both, values or indices", ret_type)
+    index_dtype = _index_dtype("topk", dtype)
+    dims = tensor_dims(data)
+    shape = None if dims is None else _topk_dims(dims, k, normalize_axis("topk", axis, len(dims)))
+    values, indices = tensor(shape, data.dtype, data.ndim), tensor(shape, index_dtype, data.ndim)
+    return TupleType((values, indices)) if ret_type == "both" else values if ret_type == "values" else indices
+
+
+# ----------------------------------------------------------------------------------------------------- argmax, argmin
+
+
+def _arg_extreme(name: str, doc: str, combiner: str, ref: Callable[..., Any]) -> Op:
+    def places(ndim: int, axis: Axis) -> list[int]:
+        return list(range(ndim)) if axis is None else [normalize_axis(name, axis, ndim)]
+
+    def rule(x: TensorType, axis: Axis = None, keepdims: bool = False) -> Type:
+        if x.ndim == -1:
+            return TensorType(None, "int64")
+        axes = places(x.ndim, axis)
+        dims = tensor_dims(x)
+        if dims is None:
+            return TensorType(None, "int64", x.ndim if keepdims else x.ndim - len(axes))
+        if any(isinstance(dims[a], IntImm) and dims[a].value == 0 for a in axes):  # type: ignore[attr-defined]
+            fail(f"{name}: nothing to choose from", "an axis that is not empty", "0")
+        return tensor(reduced_dims(dims, axes, keepdims), "int64")
+
+    def lower(x: te.TensorValue, axis: Axis, keepdims: bool) -> te.TensorValue:
+        axes = places(x.ndim, axis)
+        dims = reduced_dims(x.shape, axes, keepdims)
+        count = product([x.shape[a] for a in axes])
+
+        def window_of(make: Callable[[Expr, Expr, Any], Expr], kind: str, result: str) -> te.TensorValue:
+            window = {a: te.reduce_axis((0, x.shape[a]), f"k{n}") for n, a in enumerate(axes)}
+
+            def body(*i: Any) -> Expr:
+                kept = iter(i)
+                index: list[Any] = []
+                for d in range(x.ndim):
+                    if d in window:
+                        index.append(window[d].var)
+                        if keepdims:
+                            next(kept)
+                    else:
+                        index.append(next(kept))
+                flat: Expr = int64(0)
+                for a in axes:
+                    flat = E.Add(E.Mul(flat, x.shape[a]), window[a].var)
+                return te.Reduce(kind, make(x[tuple(index)], flat, i), tuple(window.values()))
+
+            return te.compute(dims, body, result)
+
+        best = window_of(lambda value, flat, i: value, combiner, f"{name}_best")
+
+        def candidate(value: Expr, flat: Expr, i: Any) -> Expr:
+            hit: Expr = E.EQ(value, best[i])
+            if dtypes.is_float(x.dtype):  # the first NaN wins, as in numpy
+                hit = E.Or(hit, intrinsic("isnan", value))
+            return E.Select(hit, flat, count)
+
+        return window_of(candidate, "min", name)
+
+    def reference(x: Any, axis: Axis, keepdims: bool) -> Any:
+        return np.asarray(ref(x, axis=axis, keepdims=keepdims)).astype("int64")
+
+    rule.__doc__ = doc
+    return operator(
+        name,
+        fusion=Fusion.REDUCTION,
+        lower=lower,
+        ref=reference,
+        samples=lambda: [
+            sample((3, 5)),
+            sample(_TIES, axis=1),
+            sample(_TIES, axis=0, keepdims=True),
+            sample(np.array([2, 7, 7, 1], "int32"), axis=-1),
+        ],
+    )(rule)
+
+
+argmax = _arg_extreme(
+    "argmax",
+    "The place of the largest element along ``axis`` (of all, flattened, for None): the first of several.",
+    "max",
+    np.argmax,
+)
+argmin = _arg_extreme(
+    "argmin",
+    "The place of the least element along ``axis`` (of all, flattened, for None): the first of several.",
+    "min",
+    np.argmin,
+)
+
+
+# ---------------------------------------------------------------------------------------------------------- bucketize
+
+
+def _bucketize_lower(
+    input_tensor: te.TensorValue, boundaries: te.TensorValue, out_int32: bool, right: bool
+) -> te.TensorValue:
+    dtype = "int32" if out_int32 else "int64"
+    k = te.reduce_axis((0, boundaries.shape[0]), "k")
+
+    def body(*i: Any) -> Expr:
+        value, edge = input_tensor[i], boundaries[k]
+        passed: Expr = E.GE(value, edge) if right else E.GT(value, edge)
+        if dtypes.is_float(input_tensor.dtype):
+            passed = E.Or(passed, intrinsic("isnan", value))
+        return te.sum(cast(dtype, passed), axis=k)
+
+    return te.compute(input_tensor.shape, body, "bucketize")
+
+
+@operator(
+    fusion=Fusion.OUT_FUSABLE,
+    lower=_bucketize_lower,
+    ref=lambda x, b, out_int32, right: np.asarray(np.searchsorted(b, x, "right" if right else "left")).astype(
+        "int32" if out_int32 else "int64"
+    ),
+    samples=lambda: [
+        sample(np.array([[0.5, 1.0, 3.5], [9, -1, np.nan]], "float32"), np.array([0.5, 1, 2, 4], "float32")),
+        sample(np.array([1, 2], "int32"), np.array([1, 2, 3], "int32"), right=True, out_int32=True),
+    ],
+)
+def bucketize(input_tensor: TensorType, boundaries: TensorType, out_int32: bool = False, right: bool = False) -> Type:
+    """How many of the ascending ``boundaries`` lie below each element (or at it, with ``right``); NaN is above all."""
+    if boundaries.ndim not in (-1, 1):
+        fail("bucketize: the boundaries must have one dimension", "1 dimension", f"{boundaries.ndim} dimensions")
+    return TensorType(input_tensor.shape, "int32" if out_int32 else "int64", input_tensor.ndim)
+
+
+# -------------------------------------------------------------------------------------------------------- running sums
+
+
+def _running(name: str, doc: str, start: int, combine: Callable[[Expr, Expr], Expr], ref: Callable[..., Any]) -> Op:
+    def rule(data: TensorType, axis: Axis = None, dtype: DType = None, exclusive: bool = False) -> Type:
+        if axis is None:
+            dims = tensor_dims(data)
+            return tensor(None if dims is None else (product(list(dims)),), dtype or data.dtype, 1)
+        _check_axis(name, data, axis)
+        return TensorType(data.shape, dtype or data.dtype, data.ndim)
+
+    def lower(data: te.TensorValue, axis: Axis, dtype: DType, exclusive: bool) -> te.TensorValue:
+        result_dtype = dtype or data.dtype
+        wide = wide_dtype(result_dtype)
+        if axis is None:
+            order, inner = list(range(data.ndim)), data.ndim
+            dims: Sequence[Expr] = (product(list(data.shape)),)
+        else:
+            place = normalize_axis(name, axis, data.ndim)
+            order, inner = [*(d for d in range(data.ndim) if d != place), place], 1
+            dims = data.shape
+        outer, running = order[: data.ndim - inner], order[data.ndim - inner :]
+
+        def body(out: te.TensorValue) -> Stmt:
+            total = Cell(wide, "total")
+            position = Cell("int64", "position")
+
+            def row(*rows: Any) -> Stmt:
+                def step(*inside: Any) -> Stmt:
+                    index: list[Any] = [None] * data.ndim
+                    for d, value in zip(outer, rows, strict=True):
+                        index[d] = value
+                    for d, value in zip(running, inside, strict=True):
+                        index[d] = value
+                    into = (position.value,) if axis is None else tuple(index)
+                    update = total.set(combine(total.value, cast(wide, data[tuple(index)])))
+                    write = store(out, cast(result_dtype, total.value), *into)
+                    advance = [position.set(E.Add(position.value, int64(1)))] if axis is None else []
+                    return do(*((write, update) if exclusive else (update, write)), *advance)
+
+                return do(
+                    total.set(const(start, wide)),
+                    position.set(0),
+                    nest([data.shape[d] for d in running], step, [f"k{d}" for d in running]),
+                )
+
+            return with_cells((total, position), nest([data.shape[d] for d in outer], row, [f"row{d}" for d in outer]))
+
+        return te.extern([(dims, result_dtype)], [data], body, name)[0]
+
+    def reference(data: Any, axis: Axis, dtype: DType, exclusive: bool) -> Any:
+        result_dtype = dtypes.to_numpy(dtype or dtypes.from_numpy(data.dtype))
+        wide = np.float32 if result_dtype == np.float16 else result_dtype
+        values = data.ravel() if axis is None else data
+        place = 0 if axis is None else axis
+        if exclusive and values.shape[place]:
+            first = np.full_like(np.take(values, [0], place), start)
+            values = np.concatenate([first, np.take(values, range(values.shape[place] - 1), place)], place)
+        return ref(values.astype(wide), axis=place, dtype=wide).astype(result_dtype)
+
+    rule.__doc__ = doc
+    return operator(
+        name,
+        fusion=Fusion.OPAQUE,
+        lower=lower,
+        ref=reference,
+        samples=lambda: [
+            sample((2, 3, 4), axis=1),
+            sample((5,), axis=0, exclusive=True),
+            sample((2, 3)),
+            sample(np.arange(1, 5, dtype="int32"), axis=0, dtype="int64"),
+            sample((0, 2), axis=0),
+        ],
+    )(rule)
+
+
+cumsum = _running(
+    "cumsum",
+    "Running sums along ``axis`` (of all elements, flattened, for None); ``exclusive`` leaves the element itself out.",
+    0,
+    E.Add,
+    np.cumsum,
+)
+cumprod = _running(
+    "cumprod",
+    "Running products along ``axis`` (of all elements, flattened, for None); ``exclusive`` leaves the element out.",
+    1,
+    E.Mul,
+    np.cumprod,
+)
