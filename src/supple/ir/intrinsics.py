@@ -252,6 +252,55 @@ _declare("call_packed", -1, _not_computable, _same, "A call of a registered Pyth
 _declare("assume", 1, lambda x: x, _same, "The programmer promises that x holds.", pure=False)
 
 
+_OPAQUE: tuple[tuple[str, int, str, str], ...] = (
+    # name, operands (-1: any), result ("first"/"last": a dtype that is written first or last), meaning
+    ("address_of", 1, "handle", "The address of an element."),
+    ("isnullptr", 1, "bool", "Whether a pointer is null."),
+    ("type_annotation", 0, "first", "A dtype, as an operand of ``tvm_access_ptr``."),
+    ("tvm_access_ptr", 5, "handle", "A pointer to a part of a buffer."),
+    ("tvm_struct_get", 3, "last", "A field of a structure of the runtime."),
+    ("tvm_struct_set", 4, "int32", "Set a field of a structure of the runtime."),
+    ("tvm_stack_alloca", 2, "handle", "Memory on the stack."),
+    ("tvm_stack_make_shape", -1, "handle", "A shape on the stack."),
+    ("tvm_stack_make_array", 6, "handle", "An array's header on the stack."),
+    ("tvm_thread_invariant", 1, "same", "x, with the promise that it is the same in every thread."),
+    ("tvm_storage_sync", -1, "int32", "Wait for the other threads."),
+    ("tvm_thread_allreduce", -1, "handle", "A reduction over threads."),
+    ("anylist_getitem", 2, "handle", "An entry of a list of values."),
+    ("anylist_setitem_call_packed", -1, "int32", "Set an entry of a list to the result of a registered function."),
+    ("call_cpacked", -1, "int32", "A call of a packed function in C."),
+    ("tvm_call_cpacked", -1, "int32", "A call of a packed function in C."),
+    ("tvm_call_packed_lowered", -1, "int32", "A call of a registered function, arguments on the stack."),
+    ("call_llvm_intrin", -1, "first", "A call of an LLVM intrinsic."),
+    ("call_llvm_pure_intrin", -1, "first", "A call of an LLVM intrinsic without effects."),
+    ("get_active_lane_mask", 2, "first", "Which lanes are below a limit."),
+    ("vscale", 0, "int32", "The multiple of scalable vectors."),
+)
+for _name, _arity, _result, _doc in _OPAQUE:
+    _declare(_name, -1, _not_computable, _same, _doc, pure=False, result=_result, operands=_arity)
+for _name in ("call_extern", "call_pure_extern", "reinterpret"):
+    OPS.get(f"tirx.{_name}").facts["result"] = "first"
+
+
+def opaque(name: str, *args: Any) -> Expr:
+    """The call of an intrinsic that only has a meaning to some backends; kept, checked for its count of operands."""
+    op = OPS.get(f"tirx.{name}")
+    result, arity = op.facts["result"], op.facts["operands"]
+    rest = list(args)
+    dtype = result
+    if result in ("first", "last"):
+        if not rest:
+            raise TypeError(f"T.{name}: the dtype is missing")
+        given = rest.pop(0 if result == "first" else -1)
+        dtype = dtypes.check_dtype(given.value if isinstance(given, StringImm) else getattr(given, "dtype", given))
+    if arity >= 0 and len(rest) != arity:
+        raise TypeError(f"T.{name}: expected {arity} operand{'s' * (arity != 1)}, got {len(rest)}")
+    operands = tuple(StringImm(a) if isinstance(a, str) else _scalar(a) for a in rest)
+    if result == "same":
+        dtype = scalar_dtype(operands[0])
+    return Call(op, operands, ty_args=(prim_type(dtype),), ty=prim_type(dtype))
+
+
 def _own_reinterpret(call: Call) -> Callable[[Any], Any]:
     """The numpy meaning of one ``reinterpret`` call."""
     target = dtypes.to_numpy(scalar_dtype(call))

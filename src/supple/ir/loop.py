@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import enum
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, ClassVar
 
-from supple.ir.expr import Range, Var, as_expr, scalar_dtype
-from supple.ir.node import Expr, Node, Stmt, Type, as_tuple, define, ignored, node, set_field
-from supple.ir.types import BufferType
+from supple.ir.expr import Range, Var, as_expr, is_scalar, scalar_dtype
+from supple.ir.node import Expr, Node, Role, Stmt, Type, as_tuple, define, fields, ignored, node, replace, set_field
+from supple.ir.types import BufferType, prim_type
 
 
 def Buffer(
@@ -270,6 +272,81 @@ class SBlockRealize(Stmt):
         as_tuple(self, "iter_values")
         if not isinstance(self.predicate, Expr):
             set_field(self, "predicate", as_expr(bool(self.predicate)))
+
+
+@node
+class CommReducer(Node):
+    """A commutative reducer: ``result`` combines ``lhs`` and ``rhs``; ``identity_element`` changes nothing."""
+
+    lhs: tuple[Var, ...] = define()
+    rhs: tuple[Var, ...] = define()
+    result: tuple[Expr, ...]
+    identity_element: tuple[Expr, ...]
+
+    def __post_init__(self) -> None:
+        for name in ("lhs", "rhs", "result", "identity_element"):
+            as_tuple(self, name)
+
+
+@node
+class IndexMap(Node):
+    """How indices change: ``T.index_map(lambda i, j: (j, i))``; ``inverse_index_map`` leads back where it is given."""
+
+    initial_indices: tuple[Var, ...] = define()
+    final_indices: tuple[Expr, ...]
+    inverse_index_map: IndexMap | None = None
+
+    def __post_init__(self) -> None:
+        as_tuple(self, "initial_indices")
+        as_tuple(self, "final_indices")
+
+    @staticmethod
+    def from_func(
+        mapping: Callable[..., Any],
+        ndim: int | None = None,
+        inverse_index_map: Callable[..., Any] | IndexMap | None = None,
+        *,
+        index_dtype: str = "int64",
+    ) -> IndexMap:
+        """The map of a Python function of indices, which returns an index or several. ``ndim`` is needed for
+        ``*args``. Raises ``TypeError`` for a function that returns anything else."""
+        spec = inspect.signature(mapping).parameters.values()
+        names = [p.name for p in spec if p.kind is p.POSITIONAL_OR_KEYWORD]
+        if any(p.kind is p.VAR_POSITIONAL for p in spec):
+            if ndim is None:
+                raise TypeError("index_map: the number of indices must be given for a function of *indices")
+            names += [f"i{n}" for n in range(len(names), ndim)]
+        indices = tuple(Var(name, prim_type(index_dtype)) for name in names)
+        result = mapping(*indices)
+        items = result if isinstance(result, (tuple, list)) else (result,)
+        final = tuple(as_expr(item, index_dtype) for item in items)
+        for item in final:
+            if not is_scalar(item):
+                raise TypeError(f"index_map: expected integer indices, got {item}")
+        if inverse_index_map is not None and not isinstance(inverse_index_map, IndexMap):
+            inverse_index_map = IndexMap.from_func(inverse_index_map, len(final), index_dtype=index_dtype)
+        return IndexMap(indices, final, inverse_index_map)
+
+    def map_indices(self, indices: Sequence[Any]) -> list[Expr]:
+        """The final indices for given initial ones."""
+        if len(indices) != len(self.initial_indices):
+            raise ValueError(f"index_map: expected {len(self.initial_indices)} indices, got {len(indices)}")
+        given = {id(v): as_expr(i, v.dtype) for v, i in zip(self.initial_indices, indices)}
+        return [_with_indices(e, given) for e in self.final_indices]
+
+
+def _with_indices(root: Expr, given: dict[int, Expr]) -> Expr:
+    """An index expression with variables replaced. Index maps are written by hand: they are not deep."""
+    if isinstance(root, Var):
+        return given.get(id(root), root)
+    changes: dict[str, Any] = {}
+    for name, role in fields(type(root)):
+        value = getattr(root, name)
+        if role is not Role.IGNORE and isinstance(value, Expr):
+            changes[name] = _with_indices(value, given)
+        elif role is not Role.IGNORE and isinstance(value, tuple):
+            changes[name] = tuple(_with_indices(v, given) if isinstance(v, Expr) else v for v in value)
+    return replace(root, **changes) if changes else root
 
 
 @node

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
+from supple.base.target import Target
 from supple.ir import expr as E
 from supple.ir import graph as G
 from supple.ir import types as Ty
 from supple.ir.expr import Call, FloatImm, IntImm, Var
-from supple.ir.loop import BufferRegion
+from supple.ir.loop import BufferRegion, CommReducer, IndexMap
 from supple.ir.node import Expr, Type
 from supple.ir.op import REQUIRED, Op, Param
 from supple.ir.print_names import Names, float_text, literal, plain_number, quote
@@ -209,10 +210,14 @@ class ExprPrinter:
         op = e.op
         if isinstance(op, Op) and op.name.startswith("tirx."):
             name = op.name.partition(".")[2]
-            if name in ("call_extern", "call_pure_extern", "reinterpret"):
+            said = op.facts.get("result")
+            if said == "first":
                 first = quote(e.ty_args[0].dtype)  # type: ignore[attr-defined]
                 inner = yield from self._function("", e.args)
-                return f"T.{name}({first}, {inner[0][1:]}", ATOM, inner[2]
+                return f"T.{name}({first}{', ' if e.args else ''}{inner[0][1:]}", ATOM, inner[2]
+            if said == "last":
+                last = quote(e.ty_args[0].dtype)  # type: ignore[attr-defined]
+                return (yield from self._function(f"T.{name}", e.args, last))
             if name == "call_packed":
                 dtype = quote(e.ty_args[0].dtype)  # type: ignore[attr-defined]
                 return (yield from self._function("T.call_packed", e.args, f"dtype={dtype}"))
@@ -478,6 +483,30 @@ class ExprPrinter:
     def _device(self, device: Device) -> str:
         return f"R.device({quote(device.type)}, {device.index})"
 
+    def _lambda(self, params: tuple[Var, ...], results: tuple[Expr, ...]) -> str:
+        self.names.open_scope()
+        names = ", ".join(self.names.define(p) for p in params)
+        inner = ", ".join(self.expr(r) for r in results)
+        self.names.close_scope()
+        return f"lambda {names}: {inner if len(results) == 1 else f'({inner})'}"
+
+    def _reducer(self, e: CommReducer) -> str:
+        identity = ", ".join(self.expr(i) for i in e.identity_element)
+        return f"T.comm_reducer({self._lambda((*e.lhs, *e.rhs), e.result)}, [{identity}])"
+
+    def _index_map(self, e: IndexMap) -> str:
+        parts = [self._lambda(e.initial_indices, e.final_indices)]
+        if e.inverse_index_map is not None:
+            inverse = e.inverse_index_map
+            parts.append(f"inverse_index_map={self._lambda(inverse.initial_indices, inverse.final_indices)}")
+        dtype = e.initial_indices[0].dtype if e.initial_indices else "int64"
+        if dtype != "int64":
+            parts.append(f"index_dtype={quote(dtype)}")
+        return f"T.index_map({', '.join(parts)})"
+
+    def _target(self, target: Target) -> str:
+        return f"T.target({quote(target.spec)})"
+
     def _distributed_type(self, ty: Ty.DTensorType) -> str:
         tensor = ty.tensor_ty
         parts = [self._dims(tensor.shape.values)] if isinstance(tensor.shape, G.ShapeExpr) else []
@@ -640,6 +669,9 @@ _ATTRIBUTES: dict[type, Callable[[ExprPrinter, Any], str]] = {
     Ty.VDevice: ExprPrinter._vdevice,
     Ty.DeviceMesh: ExprPrinter._mesh_value,
     Device: ExprPrinter._device,
+    CommReducer: ExprPrinter._reducer,
+    IndexMap: ExprPrinter._index_map,
+    Target: ExprPrinter._target,
 }
 _TYPES: dict[type[Type], Callable[[ExprPrinter, Any], str]] = {
     Ty.TensorType: ExprPrinter._tensor_type,

@@ -18,7 +18,7 @@ from supple.base import dtypes
 from supple.base.source import Span
 from supple.ir.expr import ExprLike, StringImm, Var, cast, const
 from supple.ir.node import Expr
-from supple.ir.types import PointerType, prim_type
+from supple.ir.types import PointerType, PrimType, prim_type
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +105,20 @@ class Fresh:
 
     dtype: str
 
+    @property
+    def ty(self) -> PrimType:
+        """``T.handle().ty``: the type, where a dtype is wanted."""
+        return prim_type(self.dtype)
+
+
+@dataclass(eq=False)
+class EnvThread:
+    """``bx = T.env_thread("blockIdx.x")``: a thread axis, launched later under its name."""
+
+    tag: str
+    dtype: str
+    name: str
+
 
 @dataclass(eq=False)
 class MetaVar:
@@ -151,7 +165,7 @@ def as_name(value: Any, what: str) -> str:
 
 def as_dtype(value: Any, what: str) -> str:
     """A dtype's name from a string, ``T.float32`` or a numpy dtype."""
-    if isinstance(value, DtypeForm):
+    if isinstance(value, (DtypeForm, PrimType)):
         return value.dtype
     if isinstance(value, str):
         return dtypes.check_dtype(value)

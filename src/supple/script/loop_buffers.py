@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
 from supple.base.errors import NotSupportedError, TypeCheckError
@@ -49,8 +50,14 @@ def make_buffer_type(
     scope: str = "global",
     align: int = -1,
     offset_factor: int = 0,
+    byte_offset: Any = None,
+    layout: Any = None,
 ) -> BufferType:
     """A buffer's type from what ``T.Buffer`` and its relatives take."""
+    if byte_offset is not None:
+        raise NotSupportedError("byte_offset is not supported: give elem_offset, in elements")
+    if layout not in (None, "default"):
+        raise NotSupportedError("layouts of buffers belong to the CUDA tile dialect, which is not supported")
     name = as_dtype(dtype, "dtype")
     if data is not None and not isinstance(data, Expr):
         raise TypeCheckError("data must be a pointer", None, "A.data", describe(data))
@@ -149,7 +156,7 @@ def alloc_buffer(
 
     def make(name: str, span: Span | None) -> Var:
         buffer = Var(name, ty, span=span)
-        directly = p.depth == p.block.depth and not statement and not notes
+        directly = p.depth == p.block.depth and not statement and not notes and not p.enclosed()
         if directly and p.block.name != "root":
             p.block.allocs.append(buffer)
             return buffer
@@ -160,6 +167,16 @@ def alloc_buffer(
         return buffer
 
     return Declaration(make)
+
+
+def _scoped(scope_name: str) -> Callable[..., Declaration]:
+    def alloc(p: LoopState, shape: Any, dtype: Any = "float32", **rest: Any) -> Declaration:
+        return alloc_buffer(p, shape, dtype, scope=scope_name, **rest)
+
+    return alloc
+
+
+alloc_local, alloc_shared = _scoped("local"), _scoped("shared")
 
 
 def sblock_alloc_buffer(

@@ -25,8 +25,11 @@ from supple.ir.loop import (
     AssertStmt,
     AttrStmt,
     Bind,
+    Break,
     BufferStore,
+    Continue,
     Evaluate,
+    For,
     ForKind,
     IterType,
     IterVar,
@@ -39,9 +42,11 @@ from supple.ir.loop import (
 from supple.ir.node import Expr, Stmt
 from supple.ir.types import prim_type
 from supple.script.evaluate import describe
-from supple.script.forms import Declaration, as_dtype, as_name
+from supple.script.forms import Declaration, EnvThread, as_dtype, as_name
 from supple.script.loop_buffers import (
     alloc_buffer,
+    alloc_local,
+    alloc_shared,
     as_index,
     decl_buffer,
     match_buffer,
@@ -248,13 +253,67 @@ def _evaluate(p: LoopState, value: Any) -> Stmt:
     return Evaluate(value if isinstance(value, Expr) else as_expr(value, "int32" if isinstance(value, int) else None))
 
 
-def _attr_rest(p: LoopState, node: Any, attr_key: Any, value: Any) -> None:
+def _attr_rest(p: LoopState, node: Any, attr_key: Any = None, value: Any = None) -> None:
+    if isinstance(node, dict):
+        for key, item in node.items():
+            _attr_rest(p, 0, key, item)
+        return
     made = _attr_of(node, attr_key, value)
     p.enclose(lambda body: AttrStmt(made[0], made[1], made[2], body))
 
 
 def _attr_of(node: Any, attr_key: Any, value: Any) -> tuple[Any, str, Expr]:
     return plain(node), as_name(attr_key, "T.attr"), as_expr(value, "int32" if isinstance(value, int) else None)
+
+
+def _launched(
+    p: LoopState, thread: Any, extent: Any, name: str | None, span: Span | None
+) -> tuple[Var, EnvThread, Expr]:
+    """The loop variable of a launched thread axis, defined under its name."""
+    known = thread if isinstance(thread, EnvThread) else p.threads.get(id(thread))
+    if known is None:
+        known = EnvThread(as_name(thread, "T.launch_thread"), "", name or "tx")
+    length = as_int(p, extent, known.dtype or None)
+    var = Var(name or known.name, prim_type(scalar_dtype(length)), span=span)
+    p.define(var.name, var)
+    p.threads[id(var)] = known
+    p.ranges[id(var)] = (const(0, scalar_dtype(length)), length)
+    return var, known, length
+
+
+def _thread_loop(var: Var, thread: EnvThread, extent: Expr, body: Stmt) -> Stmt:
+    return For(var, const(0, scalar_dtype(extent)), extent, ForKind.THREAD_BINDING, body, thread.tag, span=var.span)
+
+
+def launch_as(p: LoopState, target: ast.Name | None, thread: Any, extent: Any) -> None:
+    """``tx = T.launch_thread("threadIdx.x", 8)``: what follows runs for every thread (a bound loop around it)."""
+    name, span = (None, None) if target is None else (target.id, p.span(target))
+    made = _launched(p, thread, extent, name, span)
+    p.enclose(lambda body: _thread_loop(*made, body))
+
+
+def _launch_rest(p: LoopState, thread: Any, extent: Any) -> None:
+    launch_as(p, None, thread, extent)
+
+
+def _with_launch(p: LoopState, item: ast.withitem, inner: Inner, thread: Any, extent: Any) -> Stmt:
+    target = item.optional_vars
+    if target is not None and not isinstance(target, ast.Name):
+        raise p.error(target, "T.launch_thread names one variable")
+    p.scopes.append({})
+    p.depth += 1
+    made = _launched(
+        p, thread, extent, None if target is None else target.id, None if target is None else p.span(target)
+    )
+    body = inner()
+    p.depth -= 1
+    p.scopes.pop()
+    return _thread_loop(*made, body)
+
+
+def _env_thread(p: LoopState, thread_tag: Any, dtype: Any = "int32") -> Declaration:
+    tag, kind = as_name(thread_tag, "T.env_thread"), as_dtype(dtype, "T.env_thread")
+    return Declaration(lambda name, span: EnvThread(tag, kind, name))
 
 
 def _buffer_store(p: LoopState, buffer: Any, value: Any, indices: Any) -> Stmt:
@@ -284,6 +343,10 @@ STATEMENTS: dict[str, Callable[..., Stmt | None]] = {
     "T.buffer_store": _buffer_store,
     "T.ret": _ret,
     "T.Assert": _assert_statement,
+    "T.launch_thread": _launch_rest,
+    "T.break_loop": lambda p: Break(),
+    "T.continue_loop": lambda p: Continue(),
+    "T.Return": _ret,
 }
 
 
@@ -390,6 +453,7 @@ SCOPES: dict[str, Callable[..., Stmt | None]] = {
     "T.attr": _with_attr,
     "T.seq": _with_seq,
     "T.LetStmt": _with_let,
+    "T.launch_thread": _with_launch,
 }
 
 
@@ -433,4 +497,7 @@ VALUES: dict[str, Callable[..., Any]] = {
     "T.axis.remap": _remap,
     "T.Let": _let_expression,
     "T.Range": _range_node,
+    "T.env_thread": _env_thread,
+    "T.alloc_local": alloc_local,
+    "T.alloc_shared": alloc_shared,
 }

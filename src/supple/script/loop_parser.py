@@ -43,7 +43,7 @@ from supple.ir.types import PointerType, PrimType, prim_type
 from supple.script.evaluate import Environment, describe
 from supple.script.forms import Declaration, DtypeForm, Form, FormCall, Fresh, as_name
 from supple.script.loop_buffers import buffer_from, region_index, store_index
-from supple.script.loop_forms import ASSIGNABLE, LOOPS, SCOPES, STATEMENTS, VALUES, finish_block
+from supple.script.loop_forms import ASSIGNABLE, LOOPS, SCOPES, STATEMENTS, VALUES, finish_block, launch_as
 from supple.script.loop_state import BlockInfo, LoopSpec, LoopState
 from supple.script.macros import Macro, expand
 from supple.script.signature import is_docstring, plain_parameters, unquote
@@ -197,6 +197,10 @@ class LoopParser(LoopState):
         frame = self.frames[-1]
         frame.wrappers.append((len(frame.statements), wrap))
 
+    def enclosed(self) -> bool:
+        """Whether something in this suite encloses what follows."""
+        return bool(self.frames[-1].wrappers)
+
     def statement(self, statement: ast.stmt) -> None:
         """Read one statement."""
         method = _STATEMENTS.get(type(statement))
@@ -243,7 +247,10 @@ class LoopParser(LoopState):
 
     def _assert(self, statement: ast.Assert) -> None:
         condition = self.as_bool(self.evaluate(statement.test), statement.test)
-        message = "" if statement.msg is None else as_name(self.evaluate(statement.msg), "assert's message")
+        given = "" if statement.msg is None else self.evaluate(statement.msg)
+        if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], (list, tuple)):
+            given = "".join(as_name(part, "assert's message") for part in given[1])  # (kind, parts)
+        message = as_name(given, "assert's message")
         self.emit(AssertStmt(condition, message), statement)
 
     def _if(self, statement: ast.If) -> None:
@@ -426,6 +433,8 @@ class LoopParser(LoopState):
             self.let(target, self.scalar(value, node))
         elif isinstance(value, FormCall) and value.form.name in ASSIGNABLE:
             self.let(target, self.bind(value, ASSIGNABLE[value.form.name], node))
+        elif isinstance(value, FormCall) and value.form.name == "T.launch_thread":
+            self.bind(FormCall(value.form, (target, *value.args), value.kwargs), launch_as, node)
         elif isinstance(value, FormCall):
             raise self.error(node, f"{value.form.name} is not a value")
         elif isinstance(value, Expr) and not is_buffer(value):

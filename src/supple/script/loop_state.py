@@ -7,9 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from supple.base import dtypes
 from supple.base.errors import TypeCheckError
 from supple.base.source import Span
+from supple.base.target import Target
 from supple.ir.expr import (
     Add,
     IntImm,
@@ -23,14 +26,16 @@ from supple.ir.expr import (
 from supple.ir.loop import (
     AllocBuffer,
     BufferRegion,
+    CommReducer,
     ForKind,
+    IndexMap,
     IterVar,
     MatchBufferRegion,
 )
 from supple.ir.node import Expr, Stmt
 from supple.ir.structural import structural_equal
 from supple.script.evaluate import Environment, describe
-from supple.script.forms import FormCall, as_name
+from supple.script.forms import EnvThread, FormCall, as_name
 from supple.script.source import Source
 from supple.script.symbols import SymbolEvaluator
 
@@ -102,6 +107,11 @@ class LoopState(SymbolEvaluator):
         self.ranges: dict[int, tuple[Expr, Expr]] = {}  # loop variable -> min, extent
         self.block_vars: set[int] = set()
         self.attrs: dict[str, Any] = {}
+        self.threads: dict[int, EnvThread] = {}  # loop variable -> the thread axis that it was launched for
+
+    def enclosed(self) -> bool:
+        """Whether something in this suite encloses what follows (``T.attr``, ``T.launch_thread``)."""
+        raise NotImplementedError
 
     def emit(self, statement: Stmt, node: ast.AST | None = None) -> None:
         raise NotImplementedError
@@ -154,8 +164,10 @@ def plain(value: Any) -> Any:
         return type(value)(plain(v) for v in value)
     if isinstance(value, dict):
         return {as_name(k, "a key"): plain(v) for k, v in value.items()}
-    if value is None or isinstance(value, (bool, int, float, str, Expr)):
+    if value is None or isinstance(value, (bool, int, float, str, Expr, IndexMap, CommReducer, Target)):
         return value
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, FormCall):
         raise TypeCheckError(f"{value.form.name} cannot be an attribute")
     raise TypeCheckError(f"{describe(value)} cannot be an attribute", None, "a number, string, list or dict")

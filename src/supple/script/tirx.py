@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from supple.base import dtypes
 from supple.base.errors import NotSupportedError
 from supple.base.registry import did_you_mean
+from supple.base.target import Target
 from supple.ir import expr as _expr
 from supple.ir import intrinsics as _intrinsics
 from supple.ir.expr import ExprLike, as_expr, match_dtypes, scalar_dtype
+from supple.ir.loop import CommReducer, IndexMap
 from supple.ir.node import Expr
 from supple.ir.op import OPS
-from supple.script.entry import LoopDecorator
+from supple.ir.types import PointerType, prim_type
+from supple.script.entry import LoopDecorator, MacroForm
 from supple.script.forms import DtypeForm, Form, MetaVar, as_dtype
 
 # ---------------------------------------------------------------------------------------------------------- decorators
@@ -52,6 +57,15 @@ Let = Form("T.Let", "T.Let(body, where={x: value}).")
 buffer_store = Form("T.buffer_store", "T.buffer_store(A, value, [i, j]).")
 ret = Form("T.ret", "Leave the function with a value.")
 Assert = Form("T.Assert", "Raise with a message when a condition is false.")
+launch_thread = Form("T.launch_thread", "tx = T.launch_thread('threadIdx.x', 8): what follows runs for every thread.")
+env_thread = Form("T.env_thread", "bx = T.env_thread('blockIdx.x'): a thread axis to launch later.")
+break_loop = Form("T.break_loop", "Leave the innermost loop: break.")
+continue_loop = Form("T.continue_loop", "Go on with the innermost loop: continue.")
+Return = Form("T.Return", "Leave the function with a value.")
+alloc_local = Form("T.alloc_local", "An intermediate buffer in scope 'local'.")
+alloc_shared = Form("T.alloc_shared", "An intermediate buffer in scope 'shared'.")
+inline = MacroForm("T.inline", "A function whose statements are read where it is called.")
+macro = MacroForm("T.macro", "A function whose statements are read where it is called.")
 Range = Form("T.Range", "A range by its first value and extent.")
 
 
@@ -224,6 +238,48 @@ def if_then_else(condition: ExprLike, true_value: ExprLike, false_value: ExprLik
     return _intrinsics.intrinsic("if_then_else", condition, true_value, false_value)
 
 
+def comm_reducer(combiner: Callable[..., Any], identity: Any) -> CommReducer:
+    """A reducer: ``T.comm_reducer(lambda x, y: x + y, [T.float32(0)])``."""
+    identities = tuple(as_expr(i) for i in identity)
+    names = list(inspect.signature(combiner).parameters)
+    if len(names) != 2 * len(identities):
+        raise TypeError(f"T.comm_reducer: {len(identities)} identities need a function of {2 * len(identities)} values")
+    variables = [
+        _expr.Var(name, prim_type(scalar_dtype(identities[n % len(identities)]))) for n, name in enumerate(names)
+    ]
+    result = combiner(*variables)
+    results = tuple(result) if isinstance(result, (tuple, list)) else (as_expr(result),)
+    half = len(identities)
+    return CommReducer(tuple(variables[:half]), tuple(variables[half:]), results, identities)
+
+
+def index_map(mapping: Any, *, inverse_index_map: Any = None, index_dtype: Any = "int64") -> IndexMap:
+    """How indices change: ``T.index_map(lambda i, j: (j, i))``."""
+    return IndexMap.from_func(
+        mapping, inverse_index_map=inverse_index_map, index_dtype=as_dtype(index_dtype, "T.index_map")
+    )
+
+
+def target(target_config: Any, host: Any = None) -> Target:
+    """A target as a value: ``T.target("llvm -mcpu=skylake")``, or a dict with its ``kind`` and options."""
+    if isinstance(target_config, dict):
+        known = {k: v for k, v in target_config.items() if k in ("mcpu", "mtriple", "num-cores") and v}
+        features = target_config.get("mattr") or []
+        if features:
+            known["mattr"] = features if isinstance(features, str) else ",".join(features)
+        target_config = " ".join([str(target_config.get("kind", "")), *(f"-{k}={v}" for k, v in known.items())])
+    return Target.parse(target_config)
+
+
+def ptr(dtype: Any, storage_scope: Any = "global") -> Expr:
+    """A new pointer variable."""
+    return _expr.Var("ptr", PointerType(as_dtype(dtype, "T.ptr"), str(storage_scope)))
+
+
+FloatImm, IntImm, StringImm = _expr.FloatImm, _expr.IntImm, _expr.StringImm
+BufferLoad, Call, Var = _expr.BufferLoad, _expr.Call, _expr.Var
+
+
 def meta_var(value: Any) -> MetaVar:
     """A name for a value while the program is read; nothing is emitted for it."""
     return MetaVar(value)
@@ -231,9 +287,10 @@ def meta_var(value: Any) -> MetaVar:
 
 def _intrinsic_function(name: str) -> Any:
     op = OPS.get(f"tirx.{name}")
+    build = _intrinsics.opaque if "operands" in op.facts else _intrinsics.intrinsic
 
     def make(*args: ExprLike) -> Expr:
-        return _intrinsics.intrinsic(name, *args)
+        return build(name, *args)
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = op.doc
@@ -251,20 +308,18 @@ _PLAIN["power"] = _PLAIN["pow"]
 _TILE_DIALECT = frozenset((
     "cuda", "ptx", "tile", "nvshmem", "Tx", "cta", "warp", "warpgroup", "thread", "kernel", "device_entry", "cluster",
     "tmem", "wgmma", "mma", "tvm_fill_fragment", "tvm_load_matrix_sync", "tvm_mma_sync", "tvm_store_matrix_sync",
-    "tvm_warp_shuffle", "tvm_warp_activemask", "tvm_thread_allreduce", "tvm_warp_shuffle_down", "tvm_bmma_sync",
+    "tvm_warp_shuffle", "tvm_warp_activemask", "tvm_warp_shuffle_down", "tvm_warp_shuffle_up", "tvm_bmma_sync",
 ))  # fmt: skip
 _LATER = frozenset((
-    "launch_thread", "env_thread", "tvm_access_ptr", "tvm_struct_get", "tvm_struct_set", "anylist_getitem", "vscale",
-    "macro", "inline", "anylist_setitem_call_packed", "type_annotation", "target", "comm_reducer", "address_of",
-    "tvm_stack_alloca", "index_map", "tvm_stack_make_array", "tvm_stack_make_shape", "isnullptr", "call_cpacked",
-    "call_llvm_pure_intrin", "call_llvm_intrin", "get_active_lane_mask", "ptr", "buffer_load", "realize",
-    "const_range", "tvm_call_packed_lowered", "Ptr",
+    "buffer_load", "realize", "const_range", "Ptr", "If", "Then", "Else", "While", "arg", "func_name", "func_ret",
+    "buffer", "call_kernel", "llvm_lookup_intrinsic_id",
 ))  # fmt: skip
 
 __all__ = sorted(
     [name for name in globals() if not name.startswith("_") and name not in (
         "Any", "annotations", "OPS", "dtypes", "NotSupportedError", "did_you_mean", "Expr", "ExprLike", "LoopDecorator",
-        "DtypeForm", "Form", "MetaVar", "as_dtype", "as_expr", "match_dtypes", "scalar_dtype",
+        "DtypeForm", "Form", "MetaVar", "as_dtype", "as_expr", "match_dtypes", "scalar_dtype", "MacroForm",
+        "Callable", "inspect", "CommReducer", "IndexMap", "Target", "PointerType", "prim_type",
     )]
     + list(_DTYPES)
     + list(_PLAIN)

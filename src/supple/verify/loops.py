@@ -12,9 +12,11 @@ from supple.ir.loop import (
     AllocBuffer,
     Bind,
     BufferStore,
+    CommReducer,
     DeclBuffer,
     For,
     IfThenElse,
+    IndexMap,
     IterVar,
     MatchBufferRegion,
     PrimFunc,
@@ -94,6 +96,8 @@ def _scoping(current: Node) -> tuple[list[Node], list[Var], list[Node]]:
         return [], [current.buffer], []
     if isinstance(current, DeclBuffer):
         return ([current.data] if current.data is not None else []), [current.buffer], []
+    if isinstance(current, (CommReducer, IndexMap)):
+        return [], [], []  # closed: their variables are their own
     return [], [], list(children(current))
 
 
