@@ -14,7 +14,9 @@ from supple.ops import (
     normalize,
     pool,
     reduce,
+    scatter,
     sort,
+    statistics,
     ternary,
     unary,
 )
@@ -33,7 +35,9 @@ __all__ = [
     "normalize",
     "pool",
     "reduce",
+    "scatter",
     "sort",
+    "statistics",
     "ternary",
     "unary",
 ]

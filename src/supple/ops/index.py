@@ -23,7 +23,7 @@ from supple.sym.simplify import SHAPES, evaluate
 _MODES = ("fast", "clip", "wrap")
 
 
-def _integers(name: str, what: str, x: TensorType) -> None:
+def require_integers(name: str, what: str, x: TensorType) -> None:
     if x.dtype is not None and not dtypes.is_int(x.dtype):
         fail(f"{name}: {what} must be integers", "an integer dtype", x.dtype, hint=f'{what}.astype("int64")')
 
@@ -31,7 +31,7 @@ def _integers(name: str, what: str, x: TensorType) -> None:
 # ---------------------------------------------------------------------------------------------------------------- take
 
 
-def _wrapped(index: Expr, extent: Expr, mode: str) -> Expr:
+def wrapped_index(index: Expr, extent: Expr, mode: str) -> Expr:
     """An index into ``extent`` elements: negative ones count from the end, the rest by ``mode``."""
     index = cast("int64", index)
     if mode == "wrap":
@@ -47,7 +47,7 @@ def _take_lower(x: te.TensorValue, indices: te.TensorValue, axis: Axis, mode: st
 
     def body(*i: Any) -> Expr:
         at = i[place : place + indices.ndim]
-        index = _wrapped(indices[at], x.shape[place], mode)
+        index = wrapped_index(indices[at], x.shape[place], mode)
         return x[(*i[:place], index, *i[place + indices.ndim :])]
 
     return te.compute(dims, body, "T_take")
@@ -84,7 +84,7 @@ def take(x: TensorType, indices: TensorType, axis: Axis = None, mode: str = "fas
     """
     if mode not in _MODES:
         fail("take: unknown mode", " or ".join(_MODES), mode)
-    _integers("take", "indices", indices)
+    require_integers("take", "indices", indices)
     if axis is None and x.ndim not in (-1, 1):
         fail("take: an axis is needed", "1 dimension, or an axis", f"{x.ndim} dimensions")
     if -1 in (x.ndim, indices.ndim):
@@ -210,7 +210,7 @@ def _gather_elements_lower(data: te.TensorValue, indices: te.TensorValue, axis: 
     place = normalize_axis("gather_elements", axis, data.ndim)
 
     def body(*i: Any) -> Expr:
-        index = _wrapped(indices[i], data.shape[place], "fast")
+        index = wrapped_index(indices[i], data.shape[place], "fast")
         return data[(*i[:place], index, *i[place + 1 :])]
 
     return te.compute(indices.shape, body, "gather_elements")
@@ -227,7 +227,7 @@ def _gather_elements_lower(data: te.TensorValue, indices: te.TensorValue, axis: 
 )
 def gather_elements(data: TensorType, indices: TensorType, axis: int = 0) -> Type:
     """``out[i][j] = data[i][indices[i][j]]`` (for axis 1): one index for each element of the result."""
-    _integers("gather_elements", "indices", indices)
+    require_integers("gather_elements", "indices", indices)
     if data.ndim != -1:
         normalize_axis("gather_elements", axis, data.ndim)
         if indices.ndim not in (-1, data.ndim):
@@ -250,7 +250,7 @@ def _gather_nd_lower(data: te.TensorValue, indices: te.TensorValue, batch_dims: 
     lead = indices.ndim - 1
 
     def body(*i: Any) -> Expr:
-        picked = [_wrapped(indices[(*i[:lead], d)], data.shape[batch_dims + d], "fast") for d in range(depth)]
+        picked = [wrapped_index(indices[(*i[:lead], d)], data.shape[batch_dims + d], "fast") for d in range(depth)]
         return data[(*i[:batch_dims], *picked, *i[lead:])]
 
     return te.compute((*indices.shape[:-1], *data.shape[batch_dims + depth :]), body, "gather_nd")
@@ -273,7 +273,7 @@ def _gather_nd_ref(data: Any, indices: Any, batch_dims: int) -> Any:
 )
 def gather_nd(data: TensorType, indices: TensorType, batch_dims: int = 0) -> Type:
     """Slices of ``data`` at index tuples along the last axis of ``indices`` (ONNX GatherND)."""
-    _integers("gather_nd", "indices", indices)
+    require_integers("gather_nd", "indices", indices)
     depth = _index_depth("gather_nd", indices, data.ndim, batch_dims)
     dims, at = tensor_dims(data), tensor_dims(indices)
     if depth is None or dims is None or at is None:
@@ -311,7 +311,7 @@ def _one_hot_ref(indices: Any, on_value: Any, off_value: Any, depth: int, axis: 
 )
 def one_hot(indices: TensorType, on_value: Scalar, off_value: Scalar, depth: int, axis: int = -1) -> Type:
     """``on_value`` where the new axis of extent ``depth`` equals the index, else ``off_value``."""
-    _integers("one_hot", "indices", indices)
+    require_integers("one_hot", "indices", indices)
     if depth < 0:
         fail("one_hot: the depth is negative", "a size", str(depth))
     dtype = E.scalar_dtype(on_value)

@@ -1,0 +1,219 @@
+"""Variance, standard deviation, median; sums that undo broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from supple.build import te
+from supple.ir import expr as E
+from supple.ir.expr import cast, int64
+from supple.ir.intrinsics import intrinsic
+from supple.ir.node import Expr, Type
+from supple.ir.op import Fusion
+from supple.ir.types import TensorType, TupleType
+from supple.ops.activation import floating
+from supple.ops.declare import Axes, Sample, Shape, ShapeOf, fail, operator, sample
+from supple.ops.manipulate import shape_rank, shape_values
+from supple.ops.normalize import wide_dtype
+from supple.ops.reduce import reduce_tensor, reduce_type, reduced_dims
+from supple.ops.shapes import is_one, normalize_axes
+from supple.ops.sort import sorted_indices
+from supple.sym.relate import dims_text, tensor, tensor_dims
+from supple.sym.simplify import SHAPES, product
+
+# --------------------------------------------------------------------------------------------------- variance and std
+
+
+def _spread(x: te.TensorValue, axis: Axes, keepdims: bool, root: bool) -> te.TensorValue:
+    axes = normalize_axes("variance", axis, x.ndim)
+    wide = wide_dtype(x.dtype)
+    count = cast(wide, product([x.shape[a] for a in axes]))
+    total = reduce_tensor(x, "sum", axes, True, "variance_sum", wide)
+    kept = set(axes)
+
+    def squared(*i: Any) -> Expr:
+        row = tuple(0 if d in kept else index for d, index in enumerate(i))
+        gap = E.Sub(cast(wide, x[i]), E.Div(total[row], count))
+        return E.Mul(gap, gap)
+
+    squares = te.compute(x.shape, squared, "variance_square")
+    spread = reduce_tensor(squares, "sum", axes, keepdims, "variance_red")
+
+    def body(*i: Any) -> Expr:
+        mean = E.Div(spread[i], count)
+        return cast(x.dtype, intrinsic("sqrt", mean) if root else mean)
+
+    return te.compute(spread.shape, body, "std" if root else "variance")
+
+
+def _spread_ref(x: Any, axis: Axes, keepdims: bool, root: bool) -> Any:
+    wide = x.astype("float32") if x.dtype == np.float16 else x
+    gap = wide - wide.mean(axis=axis, keepdims=True)
+    value = np.square(gap).mean(axis=axis, keepdims=keepdims)
+    return np.asarray(np.sqrt(value) if root else value).astype(x.dtype)
+
+
+def _spread_samples() -> list[Sample]:
+    return [sample((3, 4)), sample((2, 3, 4), axis=[0, -1], keepdims=True), sample((5,), axis=0)]
+
+
+@operator(
+    fusion=Fusion.REDUCTION,
+    lower=lambda x, axis, keepdims: _spread(x, axis, keepdims, False),
+    ref=lambda x, axis, keepdims: _spread_ref(x, axis, keepdims, False),
+    samples=_spread_samples,
+)
+def variance(x: TensorType, axis: Axes = None, keepdims: bool = False) -> Type:
+    """Mean squared distance from the mean over ``axis`` (all axes for None), not corrected for the sample."""
+    return reduce_type("variance", floating("variance", x), axis, keepdims)
+
+
+@operator(
+    fusion=Fusion.REDUCTION,
+    lower=lambda x, axis, keepdims: _spread(x, axis, keepdims, True),
+    ref=lambda x, axis, keepdims: _spread_ref(x, axis, keepdims, True),
+    samples=_spread_samples,
+)
+def std(x: TensorType, axis: Axes = None, keepdims: bool = False) -> Type:
+    """The square root of `variance`."""
+    return reduce_type("std", floating("std", x), axis, keepdims)
+
+
+# -------------------------------------------------------------------------------------------------------------- median
+
+
+def _median_parts(data: te.TensorValue, axis: Axes, keepdims: bool) -> list[te.TensorValue]:
+    (place,) = normalize_axes("median", axis, data.ndim)
+    order = sorted_indices(data, place, False)
+    dims = reduced_dims(data.shape, [place], keepdims)
+    middle = E.FloorDiv(E.Sub(data.shape[place], int64(1)), int64(2))
+
+    def full(i: Sequence[Any], at: Any) -> tuple[Any, ...]:
+        rest = [v for d, v in enumerate(i) if not (keepdims and d == place)]
+        return (*rest[:place], at, *rest[place:])
+
+    indices = te.compute(dims, lambda *i: order[full(i, middle)], "median_index")
+    values = te.compute(dims, lambda *i: data[full(i, indices[i])], "median")
+    return [values, indices]
+
+
+def _median_lower(data: te.TensorValue, axis: Axes, keepdims: bool) -> list[te.TensorValue]:
+    if axis is not None and len(axis) == 1:
+        return _median_parts(data, axis, keepdims)
+    flat = te.compute(
+        (product(list(data.shape)),),
+        lambda n: data[_unravel(n, data.shape)],
+        "median_flat",
+    )
+    values, _ = _median_parts(flat, (0,), False)
+    dims = reduced_dims(data.shape, range(data.ndim), keepdims)
+    return [te.compute(dims, lambda *i: values[()], "median")]
+
+
+def _unravel(flat: Expr, dims: Sequence[Expr]) -> tuple[Expr, ...]:
+    index: list[Expr] = []
+    for d in reversed(range(len(dims))):
+        index.append(flat if d == 0 else E.FloorMod(flat, dims[d]))
+        flat = E.FloorDiv(flat, dims[d])
+    return tuple(reversed(index))
+
+
+def _median_ref(data: Any, axis: Axes, keepdims: bool) -> Any:
+    if axis is not None and len(axis) == 1:
+        order = np.argsort(data, axis=axis[0], kind="stable")
+        at = np.take(order, [(data.shape[axis[0]] - 1) // 2], axis[0])
+        values = np.take_along_axis(data, at, axis[0])
+        both = (values, at)
+        return both if keepdims else tuple(np.squeeze(v, axis[0]) for v in both)
+    flat = np.sort(data, axis=None, kind="stable")
+    return np.full([1] * data.ndim if keepdims else (), flat[(flat.size - 1) // 2], data.dtype)
+
+
+@operator(
+    fusion=Fusion.OPAQUE,
+    lower=_median_lower,
+    ref=_median_ref,
+    samples=lambda: [
+        sample((3, 5), axis=1),
+        sample((4, 3), axis=[0], keepdims=True),
+        sample((2, 3)),
+        sample((2, 2), keepdims=True),
+    ],
+)
+def median(data: TensorType, axis: Axes = None, keepdims: bool = False) -> Type:
+    """The lower middle element in sorted order, as PyTorch defines it: over one axis, with its place (a tuple of values
+    and int64 indices); over all axes (None), the value alone."""
+    if axis is not None and len(axis) != 1:
+        fail("median: one axis, or None", "one axis", str(list(axis)))
+    values = reduce_type("median", data, axis, keepdims)
+    if axis is None:
+        return values
+    return TupleType((values, TensorType(values.shape, "int64", values.ndim)))
+
+
+# -------------------------------------------------------------------------------------- sums that undo broadcasting
+
+
+def _collapsed(dims: Sequence[Expr], wanted: Sequence[Expr]) -> list[int]:
+    """The axes to sum over; refuses a shape that does not broadcast to ``dims``."""
+    extra = len(dims) - len(wanted)
+    axes = list(range(extra))
+    for d, (have, want) in enumerate(zip(dims[max(extra, 0) :], wanted, strict=False), max(extra, 0)):
+        if extra < 0 or SHAPES.equal(have, want) is not True:
+            if extra < 0 or not is_one(want):
+                fail(
+                    "collapse_sum: the target does not broadcast to the tensor's shape",
+                    f"a shape that broadcasts to {dims_text(dims)}",
+                    dims_text(wanted),
+                )
+            axes.append(d)
+    return axes
+
+
+def collapse(x: te.TensorValue, wanted: Sequence[Expr]) -> te.TensorValue:
+    """``x`` summed to a shape that broadcasts to its own."""
+    axes = _collapsed(x.shape, wanted)
+    wide = wide_dtype(x.dtype)
+    total = reduce_tensor(x, "sum", axes, True, "collapse_sum", wide)
+    extra = x.ndim - len(wanted)
+    return te.compute(wanted, lambda *i: cast(x.dtype, total[(*([0] * extra), *i)]), "collapse")
+
+
+def _collapse_ref(x: Any, shape: Sequence[int]) -> Any:
+    extra = x.ndim - len(shape)
+    axes = tuple(range(extra)) + tuple(d + extra for d, s in enumerate(shape) if s == 1 and x.shape[d + extra] != 1)
+    wide = x.astype("float32") if x.dtype == np.float16 else x
+    return wide.sum(axis=axes, keepdims=True).reshape(shape).astype(x.dtype)
+
+
+@operator(
+    fusion=Fusion.REDUCTION,
+    lower=collapse,
+    ref=_collapse_ref,
+    samples=lambda: [sample((2, 3, 4), ShapeOf((3, 1))), sample((2, 3), ShapeOf((2, 3))), sample((2, 3), ShapeOf(()))],
+)
+def collapse_sum_to(data: TensorType, shape: Shape) -> Type:
+    """The tensor summed over the dimensions along which ``shape`` was broadcast to its own."""
+    wanted, dims = shape_values(shape), tensor_dims(data)
+    if wanted is None:
+        return TensorType(None, data.dtype, shape_rank(shape))
+    if dims is not None:
+        _collapsed(dims, wanted)
+    return tensor(wanted, data.dtype)
+
+
+@operator(
+    fusion=Fusion.REDUCTION,
+    lower=lambda data, collapse_target: collapse(data, collapse_target.shape),
+    ref=lambda data, target: _collapse_ref(data, target.shape),
+    samples=lambda: [sample((2, 3, 4), (3, 1)), sample((2, 3), (3,))],
+)
+def collapse_sum_like(data: TensorType, collapse_target: TensorType) -> Type:
+    """The tensor summed over the dimensions along which ``collapse_target``'s shape was broadcast to its own."""
+    wanted, dims = tensor_dims(collapse_target), tensor_dims(data)
+    if wanted is not None and dims is not None:
+        _collapsed(dims, wanted)
+    return TensorType(collapse_target.shape, data.dtype, collapse_target.ndim)
