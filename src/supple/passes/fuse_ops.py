@@ -94,6 +94,7 @@ class _Member:
     func: PrimFunc
     summary: Summary
     args: tuple[Expr, ...]
+    symbols: set[int] | None
 
     @property
     def var(self) -> Var:
@@ -185,7 +186,8 @@ class _Run:
         if func.params[-1] is not summary.result or any(not isinstance(a.ty, TensorType) for a in args.fields):  # type: ignore[attr-defined]
             self._blocked(binding.var, "opaque", "its result is not the last parameter")
             return None
-        return _Member(binding, value, callee, func, summary, args.fields)
+        symbols = _symbols(binding, args.fields)
+        return _Member(binding, value, callee, func, summary, args.fields, symbols)
 
     def _blocked(self, var: Var, rule: str, text: str = "") -> None:
         remark(self.remarks, _STEP, False, f"{self.name}.{var.name}", rule, text)
@@ -345,18 +347,27 @@ def _parts(node: Node) -> list[Node]:
 
 def _symbols_are_known(member: _Member, group: _Group) -> bool:
     """Whether every symbol in a member's types stands alone as a dimension of an input of the group."""
-    inside = {id(m.var) for m in (*group.members, member)}
-    defined: set[int] = set()
+    members = (*group.members, member)
+    inside = {id(m.var) for m in members}
     wanted: set[int] = set()
-    for one in (*group.members, member):
-        for arg in one.args:
-            ty = getattr(arg, "ty", None)
-            dims = tensor_dims(ty) if isinstance(ty, TensorType) else None
-            if dims is None:
-                return False
-            if id(arg) not in inside:
-                defined.update(id(d) for d in dims if isinstance(d, Var))
-        for ty in (one.var.ty, *(getattr(a, "ty", None) for a in one.args)):
-            if ty is not None:
-                wanted.update(id(s) for s in free_symbols(ty))
+    for one in members:
+        if one.symbols is None:
+            return False
+        wanted |= one.symbols
+    if not wanted:
+        return True
+    defined = {id(d) for m in members for a in m.args if id(a) not in inside for d in _dims(a) if isinstance(d, Var)}
     return wanted <= defined
+
+
+def _dims(arg: Expr) -> tuple[Expr, ...]:
+    ty = getattr(arg, "ty", None)
+    return (tensor_dims(ty) or ()) if isinstance(ty, TensorType) else ()
+
+
+def _symbols(binding: VarBinding, args: tuple[Expr, ...]) -> set[int] | None:
+    """The ids of the symbols in the sizes of operands and result; None when a size is not known."""
+    types = [binding.var.ty, *(getattr(a, "ty", None) for a in args)]
+    if any(not isinstance(t, TensorType) or tensor_dims(t) is None for t in types):
+        return None
+    return {id(s) for t in types if t is not None for d in tensor_dims(t) or () for s in free_symbols(d)}  # type: ignore[arg-type]

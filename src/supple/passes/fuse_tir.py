@@ -241,28 +241,29 @@ def _inlined(statements: list[Stmt], own: Sequence[Var]) -> list[Stmt]:
     """The statements, steps whose elements are read once computed at their reader. From the last to the first: a step
     with two readers has one when both were computed in a third."""
     current: list[Stmt | None] = list(statements)
+    mentioned = [_variables(s) for s in statements]
     for position in reversed(range(len(current))):
         statement = current[position]
         assert statement is not None
         producer = _producer(statement, own)
         if producer is None:
             continue
-        readers = [
-            n for n, s in enumerate(current) if s is not None and n != position and _mentions(s, producer.buffer)
-        ]
+        readers = [n for n, ids in enumerate(mentioned) if n != position and id(producer.buffer) in ids]
         if len(readers) != 1 or readers[0] < position:
             continue
         reader = current[readers[0]]
         assert reader is not None
         made = _into(reader, producer)
         if made is not None:
-            current[readers[0]] = made
-            current[position] = None
+            current[readers[0]], current[position] = made, None
+            mentioned[readers[0]] |= mentioned[position]
+            mentioned[readers[0]].discard(id(producer.buffer))
+            mentioned[position] = set()
     return [s for s in current if s is not None]
 
 
-def _mentions(statement: Stmt, buffer: Var) -> bool:
-    return any(n is buffer for n in pre_order(statement))
+def _variables(statement: Stmt) -> set[int]:
+    return {id(n) for n in pre_order(statement) if isinstance(n, Var)}
 
 
 def _producer(statement: Stmt, own: Sequence[Var]) -> _Producer | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from supple.analysis.contraction import Contraction, read_contraction
 from supple.analysis.nest import Nest, is_in_bounds, is_independent, loads, read_nest
+from supple.analysis.reduction import same_expr
 from supple.analysis.vectorize import can_vectorize
 from supple.base.target import Target
 from supple.ir import expr as E
@@ -167,14 +168,16 @@ def _epilogue(
 
 
 def _consume(c: Contraction, consumer: Nest, result: Var, by_axis: Sequence[object]) -> BufferStore | None:
-    """The consumer's store in the contraction's variables, when it reads the result once, element by element."""
+    """The consumer's store in the contraction's variables, when it reads one element of the result an iteration."""
     if any(a.reduce for a in consumer.axes) or not is_independent(consumer):
         return None
     store = consumer.store
     reads = [x for x in loads(consumer) if x.buffer is result]
     stored = {id(store.buffer)}
     inputs = [n for n in pre_order(c.nest.store) if isinstance(n, BufferLoad) and id(n.buffer) in stored]
-    if len(reads) != 1 or inputs or any(id(x.buffer) in stored for x in loads(consumer)):
+    if not reads or inputs or any(id(x.buffer) in stored for x in loads(consumer)):
+        return None
+    if any(not same_expr(a, b) for x in reads[1:] for a, b in zip(x.indices, reads[0].indices, strict=True)):
         return None
     mapping: dict[Var, Expr] = {}
     for index, axis in zip(reads[0].indices, by_axis, strict=True):
