@@ -3,6 +3,7 @@
 from supple.ops import (
     activation,
     arrange,
+    attention,
     binary,
     calls,
     conv,
@@ -24,6 +25,7 @@ from supple.ops import (
 __all__ = [
     "activation",
     "arrange",
+    "attention",
     "binary",
     "calls",
     "conv",

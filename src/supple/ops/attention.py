@@ -1,0 +1,394 @@
+"""Attention, losses, and quantisation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from supple.base import dtypes
+from supple.build import te
+from supple.ir import expr as E
+from supple.ir.expr import cast, const, int64
+from supple.ir.intrinsics import intrinsic
+from supple.ir.node import Expr, Type
+from supple.ir.op import Fusion
+from supple.ir.types import TensorType
+from supple.ops.activation import floating
+from supple.ops.declare import DType, fail, operator, sample
+from supple.ops.index import require_integers
+from supple.ops.normalize import wide_dtype
+from supple.ops.reduce import reduce_tensor
+from supple.ops.shapes import broadcast_index, normalize_axis, same_dtype
+from supple.sym.relate import dim_text, tensor, tensor_dims
+from supple.sym.simplify import SHAPES
+
+# ----------------------------------------------------------------------------------------------------------- attention
+
+_MASKS = (None, "TopLeft", "BottomRight")
+
+
+def _visible(i: Expr, j: Expr, rows: Expr, columns: Expr, causal_mask: str | None, window_size: int | None) -> Any:
+    """Whether query ``i`` may see key ``j``; None when it always may."""
+    offset: Expr = int64(0) if causal_mask == "TopLeft" else E.Sub(columns, rows)
+    checks: list[Expr] = []
+    if causal_mask is not None:
+        checks.append(E.LE(j, E.Add(i, offset)))
+    if window_size is not None:
+        checks.append(E.GT(j, E.Sub(E.Add(i, offset), int64(window_size))))
+    visible: Expr | None = None
+    for check in checks:
+        visible = check if visible is None else E.And(visible, check)
+    return visible
+
+
+def _attention_lower(
+    query: te.TensorValue,
+    key: te.TensorValue,
+    value: te.TensorValue,
+    bias: te.TensorValue | None = None,
+    scale: float | None = None,
+    causal_mask: str | None = None,
+    window_size: int | None = None,
+) -> te.TensorValue:
+    batch, rows, heads, width = query.shape
+    columns = key.shape[1]
+    wide = wide_dtype(query.dtype)
+    k = te.reduce_axis((0, width), "k")
+    dots = te.compute(
+        (batch, heads, rows, columns),
+        lambda b, h, i, j: te.sum(E.Mul(cast(wide, query[b, i, h, k]), cast(wide, key[b, j, h, k])), axis=k),
+        "attention_dots",
+    )
+    factor = cast(wide, const(scale, wide)) if scale is not None else None
+
+    def scored(b: Any, h: Any, i: Any, j: Any) -> Expr:
+        root = intrinsic("sqrt", cast(wide, width))
+        score: Expr = E.Div(dots[b, h, i, j], root) if factor is None else E.Mul(dots[b, h, i, j], factor)
+        if bias is not None:
+            score = E.Add(score, cast(wide, bias[broadcast_index(bias.shape, (b, h, i, j))]))
+        visible = _visible(i, j, rows, columns, causal_mask, window_size)
+        return score if visible is None else E.Select(visible, score, te.limit(wide, low=True))
+
+    scores = te.compute(dots.shape, scored, "attention_scores")
+    top = reduce_tensor(scores, "max", [3], True, "attention_max")
+    powers = te.compute(
+        scores.shape,
+        lambda b, h, i, j: intrinsic("exp", E.Sub(scores[b, h, i, j], top[b, h, i, 0])),
+        "attention_exp",
+    )
+    total = reduce_tensor(powers, "sum", [3], True, "attention_sum")
+    j = te.reduce_axis((0, columns), "j")
+    mixed = te.compute(
+        (batch, rows, heads, value.shape[3]),
+        lambda b, i, h, d: te.sum(E.Mul(powers[b, h, i, j], cast(wide, value[b, j, h, d])), axis=j),
+        "attention_mix",
+    )
+    return te.compute(
+        mixed.shape, lambda b, i, h, d: cast(query.dtype, E.Div(mixed[b, i, h, d], total[b, h, i, 0])), "attention"
+    )
+
+
+def _attention_ref(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    scale: float | None = None,
+    causal_mask: str | None = None,
+    window_size: int | None = None,
+) -> Any:
+    q, k, v = (np.transpose(x, (0, 2, 1, 3)).astype(np.result_type(x.dtype, "float32")) for x in (query, key, value))
+    score = q @ np.swapaxes(k, -1, -2)
+    score = score * score.dtype.type(scale if scale is not None else 1 / math.sqrt(query.shape[-1]))
+    if bias is not None:
+        score = score + bias
+    rows, columns = score.shape[-2:]
+    offset = 0 if causal_mask == "TopLeft" else columns - rows
+    i, j = np.arange(rows)[:, None], np.arange(columns)[None, :]
+    visible = np.ones((rows, columns), bool)
+    if causal_mask is not None:
+        visible &= j <= i + offset
+    if window_size is not None:
+        visible &= j > i + offset - window_size
+    score = np.where(visible, score, -np.inf).astype(score.dtype)
+    powers = np.exp(score - score.max(axis=-1, keepdims=True))
+    return np.transpose(powers @ v / powers.sum(axis=-1, keepdims=True), (0, 2, 1, 3)).astype(query.dtype)
+
+
+def _attention_samples() -> list[Any]:
+    q, kv = (2, 3, 2, 4), (2, 5, 2, 4)
+    return [
+        sample(q, kv, kv),
+        sample(q, kv, (2, 5, 2, 6), (2, 2, 3, 5)),
+        sample(q, kv, kv, (1, 1, 1, 5), scale=0.3),
+        sample(q, kv, kv, causal_mask="BottomRight"),
+        sample(q, q, q, causal_mask="TopLeft"),
+        sample(q, q, q, causal_mask="TopLeft", window_size=2),
+    ]
+
+
+def _attention_type(
+    name: str, query: TensorType, key: TensorType, value: TensorType, bias: TensorType | None, causal_mask: str | None
+) -> TensorType:
+    if causal_mask not in _MASKS:
+        fail(f"{name}: unknown causal_mask", "None, TopLeft or BottomRight", causal_mask)
+    dtype = floating(name, query).dtype
+    for x in (key, value):
+        dtype = same_dtype(name, query, x) or dtype
+    for what, given in (("query", query), ("key", key), ("value", value), ("bias", bias)):
+        if given is not None and given.ndim not in (-1, 4):
+            fail(f"{name}: {what} must have 4 dimensions (batch, position, head, width)", "4", str(given.ndim))
+    a, b, c = tensor_dims(query), tensor_dims(key), tensor_dims(value)
+    if a is None or b is None or c is None:
+        return TensorType(None, dtype, 4)
+    for what, one, other in (
+        ("batch", a[0], b[0]),
+        ("heads", a[2], b[2]),
+        ("width", a[3], b[3]),
+        ("batch", a[0], c[0]),
+        ("keys and values", b[1], c[1]),
+        ("heads", a[2], c[2]),
+    ):
+        if SHAPES.equal(one, other) is False:
+            fail(f"{name}: the tensors' {what} differ", dim_text(one), dim_text(other))
+    return tensor((a[0], a[1], a[2], c[3]), dtype)
+
+
+@operator(
+    "nn.attention",
+    fusion=Fusion.OPAQUE,
+    lower=_attention_lower,
+    ref=_attention_ref,
+    samples=_attention_samples,
+)
+def attention(
+    query: TensorType,
+    key: TensorType,
+    value: TensorType,
+    bias: TensorType | None = None,
+    scale: float | None = None,
+    causal_mask: str | None = None,
+    window_size: int | None = None,
+) -> Type:
+    """``softmax(query key^T * scale + bias) value`` for each batch and head (Vaswani et al., 2017), on tensors of shape
+    (batch, position, head, width). ``scale`` is ``1 / sqrt(width)`` unless given; ``bias`` broadcasts to (batch, head,
+    query, key). ``causal_mask``: ``"TopLeft"`` lets query i see keys up to i, ``"BottomRight"`` aligns the last query
+    with the last key; ``window_size`` limits how far back it sees."""
+    return _attention_type("nn.attention", query, key, value, bias, causal_mask)
+
+
+# -------------------------------------------------------------------------------------------------------------- losses
+
+
+@operator(
+    "nn.cross_entropy_with_logits",
+    fusion=Fusion.REDUCTION,
+    lower=lambda predictions, labels: _cross_entropy_lower(predictions, labels),
+    ref=lambda p, t: np.asarray(-np.sum(p * t) / (p.shape[0] if p.ndim > 1 else 1)).astype(p.dtype),
+    samples=lambda: [sample((3, 5), (3, 5)), sample((4,), (4,))],
+)
+def cross_entropy_with_logits(predictions: TensorType, labels: TensorType) -> Type:
+    """``-sum(predictions * labels)``, divided by the batch size (the first dimension) when there is one. The
+    predictions are log-probabilities."""
+    dtype = same_dtype("nn.cross_entropy_with_logits", predictions, labels)
+    if predictions.ndim != -1 and labels.ndim != -1 and predictions.ndim != labels.ndim:
+        fail("nn.cross_entropy_with_logits: the ranks differ", str(predictions.ndim), str(labels.ndim))
+    return tensor((), dtype)
+
+
+def _cross_entropy_lower(predictions: te.TensorValue, labels: te.TensorValue) -> te.TensorValue:
+    terms = te.compute(predictions.shape, lambda *i: E.Mul(predictions[i], labels[i]), "cross_terms")
+    total = reduce_tensor(terms, "sum", range(terms.ndim), False, "cross_sum")
+    count = cast(terms.dtype, predictions.shape[0] if predictions.ndim > 1 else int64(1))
+    return te.compute((), lambda: E.Div(E.Sub(const(0, terms.dtype), total[()]), count), "cross_entropy")
+
+
+def _class_axis(ndim: int) -> int:
+    return 1 if ndim > 1 else 0
+
+
+def _nll_lower(
+    predictions: te.TensorValue,
+    targets: te.TensorValue,
+    weights: te.TensorValue | None = None,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+) -> te.TensorValue:
+    wide = wide_dtype(predictions.dtype)
+    place = _class_axis(predictions.ndim)
+
+    def weight(i: Any) -> Expr:
+        label = cast("int64", targets[i])
+        kept = E.NE(label, int64(ignore_index))
+        given = const(1, wide) if weights is None else cast(wide, weights[label])
+        return intrinsic("if_then_else", kept, given, const(0, wide))
+
+    def loss(*i: Any) -> Expr:
+        label = cast("int64", targets[i])
+        rest = list(i)
+        index = (*rest[:place], label, *rest[place:]) if predictions.ndim > 1 else (label,)
+        kept = E.NE(label, int64(ignore_index))
+        picked = intrinsic("if_then_else", kept, cast(wide, predictions[tuple(index)]), const(0, wide))
+        return E.Mul(E.Sub(const(0, wide), picked), weight(i))
+
+    losses = te.compute(targets.shape, loss, "nll_losses")
+    if reduction == "none":
+        return te.compute(losses.shape, lambda *i: cast(predictions.dtype, losses[i]), "nll_loss")
+    total = reduce_tensor(losses, "sum", range(losses.ndim), False, "nll_sum")
+    if reduction == "sum":
+        return te.compute((), lambda: cast(predictions.dtype, total[()]), "nll_loss")
+    chosen = te.compute(targets.shape, lambda *i: weight(i), "nll_weights")
+    count = reduce_tensor(chosen, "sum", range(chosen.ndim), False, "nll_count")
+    return te.compute((), lambda: cast(predictions.dtype, E.Div(total[()], count[()])), "nll_loss")
+
+
+def _nll_ref(
+    predictions: Any, targets: Any, weights: Any = None, reduction: str = "mean", ignore_index: int = -100
+) -> Any:
+    targets = np.asarray(targets)
+    kept = targets != ignore_index
+    labels = np.where(kept, targets, 0)
+    place = _class_axis(predictions.ndim)
+    expanded = labels.reshape((1,)) if predictions.ndim == 1 else np.expand_dims(labels, place)
+    picked = np.take_along_axis(predictions, expanded, place).reshape(targets.shape)
+    weight = np.where(kept, 1.0 if weights is None else weights[labels], 0.0).astype(predictions.dtype)
+    losses = np.where(kept, -picked, 0) * weight
+    if reduction == "none":
+        return losses.astype(predictions.dtype)
+    total = losses.sum()
+    return np.asarray(total if reduction == "sum" else total / weight.sum()).astype(predictions.dtype)
+
+
+@operator(
+    "nn.nll_loss",
+    fusion=Fusion.OPAQUE,
+    lower=_nll_lower,
+    ref=_nll_ref,
+    samples=lambda: [
+        sample((3, 5), np.array([0, 4, 2], "int64")),
+        sample((3, 5), np.array([0, -100, 2], "int64"), (5,), reduction="sum"),
+        sample((2, 3, 4), np.array([[0, 1, 2, 0], [2, 2, 1, 1]], "int64"), reduction="none"),
+        sample(
+            (2, 3, 4), np.array([[0, 1, 2, 0], [2, 2, 1, 1]], "int64"), np.array([0.5, 1, 2], "float32"), ignore_index=2
+        ),
+        sample((5,), np.array(3, "int64")),
+    ],
+)
+def nll_loss(
+    predictions: TensorType,
+    targets: TensorType,
+    weights: TensorType | None = None,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+) -> Type:
+    """The negative log-likelihood of target classes under log-probabilities ``(N, C, ...)``, as PyTorch defines it:
+    weighted by class, targets equal to ``ignore_index`` left out; ``reduction``: ``"mean"``, ``"sum"``, ``"none"``."""
+    require_integers("nn.nll_loss", "targets", targets)
+    floating("nn.nll_loss", predictions)
+    if reduction not in ("mean", "sum", "none"):
+        fail("nn.nll_loss: unknown reduction", "mean, sum or none", reduction)
+    if predictions.ndim != -1 and targets.ndim not in (-1, predictions.ndim - 1):
+        fail("nn.nll_loss: the targets have the wrong rank", str(predictions.ndim - 1), str(targets.ndim))
+    if reduction == "none":
+        return TensorType(targets.shape, predictions.dtype, targets.ndim)
+    return tensor((), predictions.dtype)
+
+
+# -------------------------------------------------------------------------------------------------------- quantisation
+
+
+def _channel(t: te.TensorValue, i: Any, place: int) -> Expr:
+    return (
+        t[()]
+        if t.ndim == 0
+        else t[i[place]]
+        if t.ndim == 1 and SHAPES.equal(t.shape[0], int64(1)) is not True
+        else t[0]
+    )
+
+
+def _quantize_lower(
+    data: te.TensorValue, scale: te.TensorValue, zero_point: te.TensorValue, axis: int, out_dtype: str
+) -> te.TensorValue:
+    place = normalize_axis("quantize", axis, data.ndim) if data.ndim else 0
+    low, high = (te.limit(out_dtype, low=edge) for edge in (True, False))
+
+    def body(*i: Any) -> Expr:
+        wide = "float32"
+        steps = intrinsic("round", E.Div(cast(wide, data[i]), cast(wide, _channel(scale, i, place))))
+        shifted = E.Add(steps, cast(wide, _channel(zero_point, i, place)))
+        return cast(out_dtype, E.Max(E.Min(shifted, cast(wide, high)), cast(wide, low)))
+
+    return te.compute(data.shape, body, "quantized")
+
+
+def _spread_channels(t: Any, ndim: int, axis: int) -> Any:
+    if np.ndim(t) == 0 or np.size(t) == 1:
+        return np.reshape(t, ())
+    return np.reshape(t, [-1 if d == axis % ndim else 1 for d in range(ndim)])
+
+
+def _quantize_ref(data: Any, scale: Any, zero_point: Any, axis: int, out_dtype: str) -> Any:
+    s, z = (_spread_channels(t, max(data.ndim, 1), axis).astype("float32") for t in (scale, zero_point))
+    info: Any = np.iinfo(out_dtype)
+    return dtypes.convert(np.clip(np.rint(data.astype("float32") / s) + z, info.min, info.max), out_dtype)
+
+
+@operator(
+    fusion=Fusion.ELEMENTWISE,
+    lower=_quantize_lower,
+    ref=_quantize_ref,
+    samples=lambda: [
+        sample((2, 3), np.array(0.1, "float32"), np.array(3, "int8")),
+        sample((2, 3), np.array([0.1, 0.02], "float32"), np.array([3, -1], "int8"), axis=0),
+        sample((2, 3), np.array([0.1, 0.02, 1], "float32"), np.array([3, 1, 128], "uint8"), out_dtype="uint8"),
+    ],
+)
+def quantize(
+    data: TensorType, scale: TensorType, zero_point: TensorType, axis: int = -1, out_dtype: DType = "int8"
+) -> Type:
+    """``clamp(round(data / scale) + zero_point)`` in ``out_dtype``; halves round to even. Scale and zero point are one
+    number, or one for each index of ``axis``."""
+    floating("quantize", data)
+    if out_dtype is None or not dtypes.is_int(out_dtype):
+        fail("quantize: needs an integer out_dtype", "int8, uint8, ...", str(out_dtype))
+    return TensorType(data.shape, out_dtype, data.ndim)
+
+
+def _dequantize_lower(
+    data: te.TensorValue, scale: te.TensorValue, zero_point: te.TensorValue, axis: int, out_dtype: str
+) -> te.TensorValue:
+    place = normalize_axis("dequantize", axis, data.ndim) if data.ndim else 0
+
+    def body(*i: Any) -> Expr:
+        steps = E.Sub(cast("int32", data[i]), cast("int32", _channel(zero_point, i, place)))
+        return cast(out_dtype, E.Mul(cast("float32", steps), cast("float32", _channel(scale, i, place))))
+
+    return te.compute(data.shape, body, "dequantized")
+
+
+def _dequantize_ref(data: Any, scale: Any, zero_point: Any, axis: int, out_dtype: str) -> Any:
+    s, z = (_spread_channels(t, max(data.ndim, 1), axis) for t in (scale, zero_point))
+    steps = data.astype("int32") - z.astype("int32")
+    return dtypes.convert(steps.astype("float32") * s.astype("float32"), out_dtype)
+
+
+@operator(
+    fusion=Fusion.ELEMENTWISE,
+    lower=_dequantize_lower,
+    ref=_dequantize_ref,
+    samples=lambda: [
+        sample(np.array([[-128, 0, 127]], "int8"), np.array(0.1, "float32"), np.array(3, "int8")),
+        sample(np.array([[1, 2], [3, 4]], "uint8"), np.array([0.5, 2], "float32"), np.array([1, 0], "uint8"), axis=1),
+    ],
+)
+def dequantize(
+    data: TensorType, scale: TensorType, zero_point: TensorType, axis: int = -1, out_dtype: DType = "float32"
+) -> Type:
+    """``(data - zero_point) * scale`` in ``out_dtype``."""
+    require_integers("dequantize", "data", data)
+    if out_dtype is None or not dtypes.is_float(out_dtype):
+        fail("dequantize: needs a floating-point out_dtype", "float16 or float32", str(out_dtype))
+    return TensorType(data.shape, out_dtype, data.ndim)
