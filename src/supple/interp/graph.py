@@ -13,6 +13,7 @@ import numpy as np
 
 from supple.base import dtypes
 from supple.base.errors import ArgumentError, ExecutionError, InternalError, NotSupportedError
+from supple.interp.forms import FORMS, Partial
 from supple.interp.loops import run_prim_func
 from supple.ir.expr import Call, DataflowVar, FloatImm, IntImm, StringImm, TupleGetItem, Var, is_scalar
 from supple.ir.graph import (
@@ -33,6 +34,7 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Op
 from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
 from supple.ops import calls
+from supple.ops.forms import CALL_TIR_WITH_GRAD
 from supple.runtime.packed import get_global_func
 from supple.runtime.tensor import ShapeTuple, Tensor
 from supple.sym.relate import tensor_dims
@@ -148,12 +150,31 @@ class Interpreter:
             return self._call_global(op, args)
         if isinstance(op, ExternFunc):
             return call_packed(op.global_symbol, args)
-        callee = self.eval(op, frame)
+        return self.call_value(self.eval(op, frame), args)
+
+    def call_value(self, callee: Value, args: list[Value]) -> Value:
+        """Call a function that is a value: a closure, a function of the module, a function with arguments fixed."""
+        while isinstance(callee, Partial):
+            callee, args = callee.func, [*callee.args, *args]
+        if isinstance(callee, ExternFunc):
+            return call_packed(callee.global_symbol, args)
         if isinstance(callee, Closure):
             return self.call("local function", callee.func, args, callee.frame)
         if isinstance(callee, GlobalVar):
             return self._call_global(callee, args)
         raise ExecutionError(f"cannot call a {type(callee).__name__}")
+
+    def packed(self, name: str, args: list[Value]) -> Value:
+        """Call a registered function."""
+        return call_packed(name, args)
+
+    def imported(self, value: Value) -> Value:
+        """A value that Python gave, as the interpreter holds it."""
+        return _import(value)
+
+    def loops(self, func: PrimFunc, args: list[Value]) -> None:
+        """Run a loop function on arrays and scalars."""
+        run_prim_func(func, args, vectorized=self.vectorized)
 
     def _call_global(self, var: GlobalVar, args: list[Value]) -> Value:
         func = self.mod[var]
@@ -316,6 +337,7 @@ _EVAL: dict[type, Callable[[Interpreter, Any, _Frame], Value]] = {
     FloatImm: lambda run, e, frame: e.value,
     Function: lambda run, e, frame: Closure(e, frame),
     GlobalVar: lambda run, e, frame: e,
+    ExternFunc: lambda run, e, frame: e,
     SeqExpr: lambda run, e, frame: run.seq(e, frame),
     If: Interpreter._if,
     Call: Interpreter._call,
@@ -324,6 +346,8 @@ _EVAL: dict[type, Callable[[Interpreter, Any, _Frame], Value]] = {
 _SPECIAL: Mapping[int, Callable[[Interpreter, Call, _Frame], Value]] = {
     id(calls.CALL_TIR): Interpreter._call_tir,
     id(calls.CALL_TIR_INPLACE): Interpreter._call_tir,
+    id(CALL_TIR_WITH_GRAD): Interpreter._call_tir,
+    **FORMS,
     id(calls.CALL_DPS_PACKED): Interpreter._call_dps_packed,
     id(calls.CALL_PURE_PACKED): lambda run, e, frame: call_packed(
         e.args[0].global_symbol,  # type: ignore[attr-defined]
