@@ -20,7 +20,7 @@ from supple.schedule import loops as L
 from supple.schedule.contraction import schedule_contraction
 from supple.schedule.reduction import schedule_reduction
 from supple.schedule.spatial import schedule_spatial
-from supple.sym.simplify import SHAPES
+from supple.sym.simplify import NON_NEGATIVE, SHAPES, UNBOUNDED, Analyzer
 
 
 def schedule_func(func: PrimFunc, target: Target) -> PrimFunc:
@@ -43,6 +43,20 @@ def schedule_func(func: PrimFunc, target: Target) -> PrimFunc:
     return PrimFunc(func.params, made, func.ret_ty, func.attrs, span=func.span)
 
 
+def _without_negative_extents(body: Stmt, scalars: tuple[Var, ...]) -> Stmt:
+    """The statements with extents that may be negative (``n - 50``) limited to 0: rules divide and subtract extents."""
+    known = Analyzer(dict.fromkeys(scalars, UNBOUNDED), default=NON_NEGATIVE)
+
+    def rewrite(node: Node) -> Node | None:
+        if not isinstance(node, For) or known.bounds(node.extent)[0] >= 0:
+            return None
+        return replace(node, extent=E.Max(node.extent, E.const(0, E.scalar_dtype(node.extent))))
+
+    limited = transform(body, rewrite)
+    assert isinstance(limited, Stmt)
+    return limited
+
+
 def _without_claims(func: PrimFunc) -> PrimFunc:
     """Without statements that claim to be proved: what a program says of itself is not trusted."""
 
@@ -58,6 +72,7 @@ def _statements(
     body: Stmt, temporaries: Sequence[Var], scalars: tuple[Var, ...], target: Target
 ) -> tuple[Stmt, set[int]]:
     """The scheduled statements, and the ids of the variables that they still mention."""
+    body = _without_negative_extents(body, scalars)
     statements = list(body.seq) if isinstance(body, SeqStmt) else [body]
     nests = [_proved_nest(s, scalars) for s in statements]
     _merge_initialisations(statements, nests)
