@@ -28,6 +28,7 @@ class Program:
 
 PROGRAMS: list[Program] = []
 NO_VALUE = "nothing to compute"
+GPU = "GPU threads: refused by name"
 HOST = "native code does not know it yet"
 
 
@@ -88,10 +89,11 @@ graph("R.Tuple R.tuple R.TupleGetItem", "t = R.tuple(x, y)\na = R.TupleGetItem(t
       returns=' -> R.Tensor((4, 4), "float32")')  # fmt: skip
 graph("R.const", 'a = R.add(x, R.const(2.5, "float32"))\nreturn a')
 graph("R.func_attr", 'R.func_attr({"a": 1, "b": "s", "c": [1, 2], "d": {"e": 1.5}, "g": True})\nreturn x')
-graph("R.shape R.Shape R.ShapeExpr R.prim_value R.reshape", "s = R.ShapeExpr([2, 8])\na = R.reshape(x, s)\nreturn a")
-graph("R.prim_value R.Prim", "a = n + 1\nreturn a", params='n: R.Prim("int64")', args=lambda: [5])
-graph("R.Any R.Object", "return x", params="x: R.Any", args=lambda: [tensor(4)])
-graph("R.Any R.Object", "return x", params="x: R.Object", args=lambda: [tensor(4)])
+graph("R.ShapeExpr R.reshape", "s = R.ShapeExpr([2, 8])\na = R.reshape(x, s)\nreturn a")
+graph("R.shape R.Shape", "s = R.shape([2, 8])\nreturn s", returns=" -> R.Shape([2, 8])")
+graph("R.prim_value R.Prim", "a = R.prim_value(n + 1)\nreturn a", params='n: R.Prim("int64")', args=lambda: [5])
+graph("R.Any", "return x", params="x: R.Any", args=lambda: [tensor(4)])
+graph("R.Object", "return x", params="x: R.Object", args=lambda: [tensor(4)])
 graph("R.Callable", """
 f = g
 a = f(x)
@@ -104,7 +106,7 @@ module("R.call_tir_inplace", """
 a = R.add(x, y)
 b = R.call_tir_inplace(Module.double, (x, a), [1], out_ty=R.Tensor((4, 4), "float32"))
 return b
-""", deco="(pure=False)")  # fmt: skip
+""", deco="(pure=False)", native=HOST)  # fmt: skip
 module("R.call_tir_with_grad", """
 a = R.call_tir_with_grad(Module.double, (x,), out_ty=R.Tensor((4, 4), "float32"), te_grad_name="g",
                          te_grad_kwargs={"k": 1.0})
@@ -130,7 +132,7 @@ n = T.int64()
 a = R.match_cast(x, R.Tensor((n, 4), "float32"))
 return R.add(a, a)
 """, params='x: R.Tensor(ndim=2, dtype="float32")', args=lambda: [tensor(3, 4)])  # fmt: skip
-graph("R.shape_of R.Shape", "s = R.shape_of(x)\nreturn s", params='x: R.Tensor(("n", 4), "float32")',
+graph("R.shape_of", "s = R.shape_of(x)\nreturn s", params='x: R.Tensor(("n", 4), "float32")',
       args=lambda: [tensor(3, 4)])  # fmt: skip
 graph("R.tensor_to_shape", "s = R.tensor_to_shape(x)\nreturn s", params='x: R.Tensor((2,), "int64")',
       args=lambda: [np.array([3, 4])], native=HOST)  # fmt: skip
@@ -243,7 +245,7 @@ with R.dataflow():
     z = inner(y)
     R.output(z)
 return z
-""")  # fmt: skip
+""", native="local functions: " + HOST)  # fmt: skip
 
 # ---------------------------------------------------------------------------------------------------------- loop level
 
@@ -275,7 +277,7 @@ for i in range(4):
         vk = T.axis.R(1, 0)
         B[8 + vi] = A[vi]
 """)  # fmt: skip
-loop("T.sblock_alloc_buffer T.alloc_buffer T.decl_buffer", """
+loop("T.sblock_alloc_buffer T.alloc_buffer", """
 C = T.sblock_alloc_buffer((16,), "float32")
 D = T.alloc_buffer((16,), "float32")
 for i in range(16):
@@ -338,13 +340,13 @@ loop("T.fmod T.hypot T.copysign T.nextafter T.popcount T.isnan", """
 B[0] = T.fmod(A[6], A[1]) + T.hypot(A[2], A[3]) + T.copysign(A[0], T.float32(-1)) + T.nextafter(A[0], A[1])
 B[1] = T.Cast("float32", T.popcount(T.int32(255))) + T.Cast("float32", T.isnan(A[0]))
 """, native="nextafter, hypot or copysign: " + HOST)  # fmt: skip
-loop("T.thread_binding", 'for i in T.thread_binding(16, thread="threadIdx.x"):\n    B[i] = A[i]')
+loop("T.thread_binding", 'for i in T.thread_binding(16, thread="threadIdx.x"):\n    B[i] = A[i]', native=GPU)
 loop("T.launch_thread T.env_thread", """
 bx = T.env_thread("blockIdx.x")
 T.launch_thread(bx, 4)
 tx = T.launch_thread("threadIdx.x", 4)
 B[bx * 4 + tx] = A[bx * 4 + tx]
-""")  # fmt: skip
+""", native=GPU)  # fmt: skip
 loop("T.sblock_attr T.index_map T.where", """
 for i in range(32):
     with T.sblock("b"):
@@ -354,7 +356,7 @@ for i in range(32):
         B[vi] = A[vi]
 """)  # fmt: skip
 loop("T.meta_var I.meta_var", "n = T.meta_var(16)\nfor i in range(n):\n    B[i] = A[i]")
-loop("T.unroll T.parallel T.vectorized T.grid", """
+loop("T.unroll T.parallel T.vectorized", """
 for i in T.parallel(4):
     for j in T.unroll(2):
         for k in T.vectorized(2):
@@ -375,7 +377,7 @@ B[4:8] = A[0:4] * T.broadcast(T.float32(2), 4)
 loop("T.buffer_store T.BufferLoad T.FloatImm", """
 T.buffer_store(B, T.BufferLoad(A, [1]) + T.FloatImm("float32", 1.0), [0])
 """)  # fmt: skip
-loop("T.Assert T.break_loop T.continue_loop T.Return", """
+loop("T.Assert T.break_loop T.continue_loop", """
 assert A[0] > T.float32(0), "A must be positive"
 T.Assert(A[1] > T.float32(0), "A must be positive")
 for i in range(16):
@@ -385,6 +387,7 @@ for i in range(16):
         T.break_loop()
     B[i] = A[i]
 """)  # fmt: skip
+loop("T.Return", "if A[2] > T.float32(0):\n    T.Return(0)\nB[0] = A[0]", native="a loop function that returns a value: " + HOST)
 program("T.inline T.macro", """
 @T.inline
 def copy(B, A, i):

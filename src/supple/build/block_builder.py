@@ -289,14 +289,20 @@ class BlockBuilder:
         return var
 
     def emit_if(
-        self, cond: Any, true_branch: SeqExpr, false_branch: SeqExpr, name_hint: str = "", span: Span | None = None
+        self,
+        cond: Any,
+        true_branch: SeqExpr,
+        false_branch: SeqExpr,
+        name_hint: str = "",
+        span: Span | None = None,
+        annotation: Type | None = None,
     ) -> Var:
-        """Bind the value of a branch."""
+        """Bind the value of a branch; ``annotation`` is the declared type of the result."""
         condition = self.normalize(_as_value(cond))
         if isinstance(condition, _NESTED):
             condition = self.emit(condition, span=span)
         check_condition(condition, span)
-        return self.emit(If(condition, true_branch, false_branch, span=span), name_hint, span=span)
+        return self.emit(If(condition, true_branch, false_branch, span=span), name_hint, annotation, span=span)
 
     def lookup_binding(self, var: Var) -> Expr | None:
         """The expression bound to a variable of this builder, or None."""
@@ -349,6 +355,19 @@ class BlockBuilder:
                 rebuilt = self.emit_normal(rebuilt)
             done[id(current)] = rebuilt
         return done[id(root)]
+
+    def emit_normalized(self, binding: Binding) -> None:
+        """Append a binding as it is: its value is in normal form and its variable has a type."""
+        assert isinstance(binding, (VarBinding, MatchCast))
+        self._append(binding)
+
+    def close_block(self, empty: type[BindingBlock] | None = None) -> None:
+        """End the block of bindings; an ``empty`` block of that kind is kept where nothing was bound."""
+        scope = self._scope()
+        count = len(scope.blocks)
+        scope.close_block()
+        if empty is not None and len(scope.blocks) == count:
+            scope.blocks.append(empty(()))
 
     def emit_normal(self, value: Expr) -> Var:
         """Bind an expression that is in normal form already."""

@@ -545,6 +545,8 @@ class BufferLoad(ExprWithOps):
     dtype: str = field(init=False, metadata={"role": Role.IGNORE})
 
     def __post_init__(self) -> None:
+        if type(self.indices) is not tuple or not all(isinstance(i, Expr) for i in self.indices):
+            set_field(self, "indices", tuple(as_expr(i, "int32") for i in self.indices))
         ty = self.buffer.ty
         if not isinstance(ty, BufferType):
             raise TypeError(f"{self.buffer.name} is not a buffer: it cannot be indexed here")

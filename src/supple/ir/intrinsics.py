@@ -304,7 +304,7 @@ def opaque(name: str, *args: Any) -> Expr:
 def _own_reinterpret(call: Call) -> Callable[[Any], Any]:
     """The numpy meaning of one ``reinterpret`` call."""
     target = dtypes.to_numpy(scalar_dtype(call))
-    return lambda x: np.ascontiguousarray(x).view(target)
+    return lambda x: np.asarray(x, order="C").view(target)
 
 
 def numpy_meaning(call: Call) -> Callable[..., Any]:

@@ -88,8 +88,11 @@ class BufferStore(Stmt):
     indices: tuple[Expr, ...]
 
     def __post_init__(self) -> None:
-        as_tuple(self, "indices")
         ty = buffer_type(self.buffer)
+        if type(self.indices) is not tuple or not all(isinstance(i, Expr) for i in self.indices):
+            set_field(self, "indices", tuple(as_expr(i, "int32") for i in self.indices))
+        if not isinstance(self.value, Expr):
+            set_field(self, "value", as_expr(self.value, ty.dtype))
         if len(ty.shape) != len(self.indices):
             raise TypeError(
                 f"{self.buffer.name} has {len(ty.shape)} dimensions, but {len(self.indices)} indices were given"

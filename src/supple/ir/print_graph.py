@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from supple.ir import graph as G
 from supple.ir.expr import DataflowVar, Var
-from supple.ir.graph import DataflowBlock, Function, GlobalVar, SeqExpr
+from supple.ir.graph import BindingBlock, DataflowBlock, Function, GlobalVar, SeqExpr
 from supple.ir.node import Expr, Type
 from supple.ir.print_loop import LinePrinter
 from supple.ir.print_names import quote
@@ -86,12 +86,22 @@ class GraphPrinter(LinePrinter):
         """The blocks of a sequence."""
         if not isinstance(body, SeqExpr):
             return
+        previous: BindingBlock | None = None
         for block in body.blocks:
             if isinstance(block, DataflowBlock):
                 self._dataflow(block)
+            elif not block.bindings or (previous is not None and not isinstance(previous, DataflowBlock)):
+                self.line("with R.seq():")  # otherwise it would be one block with the one before
+                self.indent += 1
+                for binding in block.bindings:
+                    self.binding(binding)
+                if not block.bindings:
+                    self.line("pass")
+                self.indent -= 1
             else:
                 for binding in block.bindings:
                     self.binding(binding)
+            previous = block
 
     def _dataflow(self, block: DataflowBlock) -> None:
         self.line("with R.dataflow():")
@@ -148,6 +158,7 @@ class GraphPrinter(LinePrinter):
             self.names.open_scope()
             self.sequence(branch)
             result = branch.body if isinstance(branch, SeqExpr) else branch
-            self.line(f"{name} = {self.value(result)}")
+            text = self.value(result)
+            self.line(f"{name}{self._annotation(var, value)} = {text}")
             self.names.close_scope()
             self.indent -= 1

@@ -92,6 +92,8 @@ class LoopPrinter(LinePrinter):
             options.append("private=True")
         if func.attrs.get("s_tir") is True:
             options.append("s_tir=True")
+        if _lacks_root(func.body):
+            options.append("root_block=False")
         self.line(f"@T.prim_func({', '.join(options)})" if options else "@T.prim_func")
         symbols = self._symbols(func)
         for param in func.params:
@@ -273,8 +275,10 @@ class LoopPrinter(LinePrinter):
             parts.append(f"thread={quote(s.thread_binding or '')}")
         if s.annotations:
             parts.append(f"annotations={self.attr(s.annotations)}")
+        if scalar_dtype(s.loop_var) != scalar_dtype(s.extent):
+            parts.append(f"dtype={quote(scalar_dtype(s.loop_var))}")
         plain = s.kind is ForKind.SERIAL and not s.annotations and s.step is None
-        plain = plain and not any(p.startswith("extent=") for p in parts)
+        plain = plain and not any(p.startswith(("extent=", "dtype=")) for p in parts)
         return f"{'range' if plain else _KIND_NAMES[s.kind]}({', '.join(parts)})"
 
     def _while(self, s: L.While) -> Iterator[Any]:
@@ -402,6 +406,7 @@ def _is_plain(s: L.For) -> bool:
         and isinstance(s.min, IntImm)
         and s.min.value == 0
         and s.min.dtype == scalar_dtype(s.extent)
+        and scalar_dtype(s.loop_var) == s.min.dtype
     )
 
 
@@ -417,6 +422,13 @@ def _hidden_root(body: Stmt) -> bool:
     return any(isinstance(n, SBlockRealize) for n in pre_order(block.body)) or bool(block.alloc_buffers)
 
 
+def _lacks_root(body: Stmt) -> bool:
+    """Whether a function has blocks, but not in a root block (which the parser would make)."""
+    if isinstance(body, SBlockRealize) and body.block.name_hint == "root" and not body.block.iter_vars:
+        return False
+    return any(isinstance(n, SBlockRealize) for n in pre_order(body))
+
+
 def _defined(body: Node) -> list[Var]:
     """The scalar variables that statements and expressions below bind."""
     found: list[Var] = []
@@ -425,6 +437,10 @@ def _defined(body: Node) -> list[Var]:
             found.append(item.loop_var)
         elif isinstance(item, (L.Bind, Let, L.IterVar)):
             found.append(item.var)
+        elif isinstance(item, L.CommReducer):
+            found += [*item.lhs, *item.rhs]
+        elif isinstance(item, L.IndexMap):
+            found += item.initial_indices
     return found
 
 

@@ -39,6 +39,7 @@ class LoopOptions:
     s_tir: bool = False
     check_well_formed: bool = True
     name: str | None = None  # the function's name in the module, where it is no identifier
+    root_block: bool = True  # whether blocks get a root block around them
 
     def attrs(self, name: str) -> dict[str, Any]:
         """The attributes that the decorator stands for."""
@@ -49,11 +50,15 @@ class LoopOptions:
 
 
 def loop_options(
-    private: bool = False, s_tir: bool = False, check_well_formed: bool = True, name: str | None = None
+    private: bool = False,
+    s_tir: bool = False,
+    check_well_formed: bool = True,
+    name: str | None = None,
+    root_block: bool = True,
 ) -> LoopOptions:
     """The options of ``@T.prim_func``; anything but bools raises ``TypeError``."""
-    check_flags(private=private, s_tir=s_tir, check_well_formed=check_well_formed)
-    return LoopOptions(private, s_tir, check_well_formed, check_name(name))
+    check_flags(private=private, s_tir=s_tir, check_well_formed=check_well_formed, root_block=root_block)
+    return LoopOptions(private, s_tir, check_well_formed, check_name(name), root_block)
 
 
 # ----------------------------------------------------------------------------------------------------------- decorators
@@ -222,7 +227,7 @@ def check(mod: IRModule) -> None:
 
 def read_loop_function(source: Source, node: ast.FunctionDef, env: Environment, options: LoopOptions) -> PrimFunc:
     """The loop function of a ``def``."""
-    return LoopParser(source, env).parse(node, options.attrs(node.name))
+    return LoopParser(source, env).parse(node, options.attrs(node.name), options.root_block)
 
 
 @dataclass

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import supple.ops  # noqa: F401  (declares the operators)
-from supple.base.errors import NotSupportedError, TypeCheckError
+from supple.base.errors import TypeCheckError
 from supple.base.registry import did_you_mean
 from supple.base.source import Span
 from supple.build.block_builder import BlockBuilder
-from supple.ir.expr import Call, IntImm, TupleGetItem, Var, as_expr, is_scalar, scalar_dtype
-from supple.ir.graph import Function, GlobalVar, Tuple, constant
+from supple.ir.expr import Call, DataflowVar, IntImm, TupleGetItem, Var, as_expr, is_scalar, scalar_dtype
+from supple.ir.graph import BindingBlock, DataflowBlock, Function, GlobalVar, Tuple, VarBinding, constant
 from supple.ir.loop import PrimFunc
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
@@ -80,6 +80,7 @@ class GraphParser(SymbolEvaluator):
         self.attrs: dict[str, Any] = {} if options.private else {"global_symbol": self.name}
         self.hidden: dict[str, Span] = {}  # dataflow variables that are out of sight
         self.outputs: dict[str, ast.stmt] = {}  # R.output's names -> the statement that binds them last
+        self.without_output: list[DiagnosticError] = []  # dataflow blocks that lack their last statement
         self.in_dataflow = False
         self.builder = BlockBuilder()
 
@@ -169,6 +170,8 @@ class GraphParser(SymbolEvaluator):
                 if position + 1 != len(statements):
                     raise self.error(statements[position + 1], "statements after 'return' are never reached")
                 function = self._return(statement)
+                if self.without_output:  # a use of the block's variables is the better place: it was read before
+                    raise self.without_output[0]
                 self.scopes.pop()
                 return function.with_attr(self.attrs)
             self.statement(statement)
@@ -320,6 +323,9 @@ class GraphParser(SymbolEvaluator):
 
     def _with(self, statement: ast.With) -> None:
         value = self.evaluate(statement.items[0].context_expr)
+        if len(statement.items) == 1 and isinstance(value, FormCall) and value.form.name == "R.seq":
+            self._block(statement)
+            return
         if len(statement.items) != 1 or not isinstance(value, FormCall) or value.form.name != "R.dataflow":
             raise self.error(
                 statement.items[0].context_expr, "unexpected 'with' in a graph function", expected="with R.dataflow():"
@@ -338,6 +344,8 @@ class GraphParser(SymbolEvaluator):
         local = self.scopes.pop()
         self.in_dataflow = False
         self.outputs = {}
+        if len(statement.body) == 1:
+            self.builder.close_block(DataflowBlock)  # nothing but R.output(): an empty block
         self.builder.end_dataflow()
         for name, value in local.items():
             if name in outputs or not isinstance(value, Var) or is_scalar(value):
@@ -345,6 +353,16 @@ class GraphParser(SymbolEvaluator):
                 self.hidden.pop(name, None)
             elif not self.is_defined(name):
                 self.hidden[name] = self.span(statement)
+
+    def _block(self, statement: ast.With) -> None:
+        """``with R.seq():`` is a block of bindings of its own."""
+        if self.in_dataflow:
+            raise self.error(statement, "a dataflow block cannot hold another block", rule="dataflow")
+        self.builder.close_block()
+        for inner in statement.body:
+            self.statement(inner)
+        only_pass = all(isinstance(inner, ast.Pass) for inner in statement.body)
+        self.builder.close_block(BindingBlock if only_pass else None)
 
     def _output_names(self, statement: ast.With) -> dict[str, tuple[ast.stmt, ast.Name]]:
         """The names in R.output, each with the statement that binds it last."""
@@ -366,6 +384,16 @@ class GraphParser(SymbolEvaluator):
                     message = f"R.output: {arg.id!r} is not bound in this dataflow block"
                     raise self.error(arg, message, hint=hint, rule="output")
                 outputs[arg.id] = (last[arg.id], arg)
+        if self._output_call(statement.body[-1]) is None:
+            names = ", ".join(last) or "x"
+            self.without_output.append(
+                self.error(
+                    statement.body[-1],
+                    "a dataflow block ends with R.output: it names what is visible after the block",
+                    hint=f"add R.output({names})",
+                    rule="output",
+                )
+            )
         return outputs
 
     def _output_call(self, statement: ast.stmt) -> ast.Call | None:
@@ -389,8 +417,9 @@ class GraphParser(SymbolEvaluator):
             raise self.error(statement, "'if' cannot stand in a dataflow block", rule="dataflow")
         if not statement.orelse:
             raise self.error(statement, "'if' needs an 'else': both branches bind the result", rule="if")
-        then_name, then = self._branch(statement.body)
-        else_name, other = self._branch(statement.orelse)
+        declared = self._declared_result(statement)
+        then_name, then = self._branch(statement.body, declared is not None)
+        else_name, other = self._branch(statement.orelse, declared is not None)
         if then_name.id != else_name.id:
             raise self.error(
                 else_name,
@@ -399,11 +428,20 @@ class GraphParser(SymbolEvaluator):
                 actual=repr(else_name.id),
                 rule="if",
             )
-        var = self.builder.emit_if(condition, then, other, then_name.id, self.span(statement.test))
+        var = self.builder.emit_if(condition, then, other, then_name.id, self.span(statement.test), declared)
         self.define(then_name.id, var)
 
-    def _branch(self, statements: list[ast.stmt]) -> tuple[ast.Name, Any]:
-        """A branch: its last statement binds the result."""
+    def _declared_result(self, statement: ast.If) -> Type | None:
+        """The type that both branches declare for the result, where they agree."""
+        annotations: list[Type] = []
+        for last in (statement.body[-1], statement.orelse[-1]):
+            if not isinstance(last, ast.AnnAssign):
+                return None
+            annotations.append(self.type_of(unquote(self, last.annotation)))
+        return annotations[0] if structural_equal(annotations[0], annotations[1]) else None
+
+    def _branch(self, statements: list[ast.stmt], declared: bool) -> tuple[ast.Name, Any]:
+        """A branch: its last statement binds the result; ``declared``: its annotation is the whole if's."""
         self.builder.begin_scope()
         self.scopes.append({})
         for inner in statements[:-1]:
@@ -417,7 +455,7 @@ class GraphParser(SymbolEvaluator):
         value: Any
         if isinstance(last, (ast.Assign, ast.AnnAssign)) and last.value is not None:
             try:
-                value = self._branch_value(last, last.value, name)
+                value = self._branch_value(last, last.value, name, declared)
             except Exception as error:
                 made = self.convert(error, last)
                 raise made from made.__cause__
@@ -427,14 +465,15 @@ class GraphParser(SymbolEvaluator):
         self.scopes.pop()
         return name, self.builder.end_scope(value, self.span(last))
 
-    def _branch_value(self, last: ast.Assign | ast.AnnAssign, node: ast.expr, name: ast.Name) -> Any:
+    def _branch_value(self, last: ast.Assign | ast.AnnAssign, node: ast.expr, name: ast.Name, declared: bool) -> Any:
         """The result of a branch: what is a value already is not bound to another variable."""
         given = self.evaluate(node)
         if isinstance(given, FormCall):
             self._bind_name(name, given, node, last)
             return self.lookup(name.id)
         value = self.builder.normalize(self.value(given, node))
-        annotation = self.type_of(unquote(self, last.annotation)) if isinstance(last, ast.AnnAssign) else None
+        said = isinstance(last, ast.AnnAssign) and not declared
+        annotation = self.type_of(unquote(self, last.annotation)) if said else None  # type: ignore[union-attr]
         if annotation is not None and structural_equal(annotation, getattr(value, "ty", None)):
             annotation = None
         if annotation is not None or isinstance(value, (Call, TupleGetItem)):
@@ -457,17 +496,31 @@ class GraphParser(SymbolEvaluator):
         raise self.error(self.source.name_span(statement), "a local function needs @R.function")
 
     def _local_function(self, statement: ast.FunctionDef, options: GraphOptions) -> None:
-        if self.in_dataflow:
-            raise NotSupportedError("a function inside of a dataflow block is not supported", self.span(statement))
         inner = GraphParser(
             self.source, self.env, statement, GraphOptions(True, options.pure, options.check_well_formed), self.module
         )
         inner.scopes = [*self.scopes, {}]
         inner.symbols = dict(self.symbols)
         inner.hidden = dict(self.hidden)
-        inner.signature()
+        ty = inner.signature()
+        place = self.source.name_span(statement)
+        output = self.outputs.get(statement.name) is statement if self.in_dataflow else None
+        recursive = any(isinstance(n, ast.Name) and n.id == statement.name for n in ast.walk(statement))
+        if not recursive:
+            function = inner.body(self.builder)
+            self.define(statement.name, self.builder.emit(function, statement.name, None, output, place))
+            return
+        if ty is None:
+            raise self.error(
+                place,
+                f"the return type of {statement.name!r} is not known where it calls itself",
+                hint=f"a function that calls itself needs it: def {statement.name}(...) -> R.Tensor(...)",
+            )
+        local = self.in_dataflow and not output
+        var = (DataflowVar if local else Var)(statement.name, ty, span=place)
+        inner.scopes[-2] = {**inner.scopes[-2], statement.name: var}  # parameters may hide it
         function = inner.body(self.builder)
-        var = self.builder.emit(function, statement.name, None, None, self.source.name_span(statement))
+        self.builder.emit_normalized(VarBinding(var, function, span=place))
         self.define(statement.name, var)
 
     # -------------------------------------------------------------------------------------------------- expressions
@@ -608,6 +661,8 @@ def _assigned_names(statement: ast.stmt) -> list[str]:
         targets = list(statement.targets)
     elif isinstance(statement, ast.AnnAssign):
         targets = [statement.target]
+    elif isinstance(statement, ast.FunctionDef):
+        return [statement.name]
     names: list[str] = []
     while targets:
         target = targets.pop()

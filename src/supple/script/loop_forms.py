@@ -72,7 +72,14 @@ Inner = Callable[[], Stmt]  # reads the suite of a with statement
 
 
 def _loop(
-    p: LoopState, kind: ForKind, start: Any, stop: Any, step: Any, annotations: Any, extent: Any = None
+    p: LoopState,
+    kind: ForKind,
+    start: Any,
+    stop: Any,
+    step: Any,
+    annotations: Any,
+    extent: Any = None,
+    dtype: Any = None,
 ) -> LoopSpec:
     if extent is not None:
         if stop is not None:
@@ -89,46 +96,82 @@ def _loop(
         loop.step = as_int(p, step, scalar_dtype(loop.extent))
         if isinstance(loop.step, IntImm) and loop.step.value <= 0:
             raise NotSupportedError("a loop's step must be positive")
-    return LoopSpec(kind, [loop], {} if annotations is None else names_of(annotations, "annotations"))
+    given = None if dtype is None else as_dtype(dtype, "a loop's dtype")
+    return LoopSpec(kind, [loop], {} if annotations is None else names_of(annotations, "annotations"), None, given)
 
 
 def _serial(
-    p: LoopState, start: Any, stop: Any = None, step: Any = None, *, annotations: Any = None, extent: Any = None
+    p: LoopState,
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    *,
+    annotations: Any = None,
+    extent: Any = None,
+    dtype: Any = None,
 ) -> LoopSpec:
-    return _loop(p, ForKind.SERIAL, start, stop, step, annotations, extent)
+    return _loop(p, ForKind.SERIAL, start, stop, step, annotations, extent, dtype)
 
 
 def _parallel(
-    p: LoopState, start: Any, stop: Any = None, step: Any = None, *, annotations: Any = None, extent: Any = None
+    p: LoopState,
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    *,
+    annotations: Any = None,
+    extent: Any = None,
+    dtype: Any = None,
 ) -> LoopSpec:
-    return _loop(p, ForKind.PARALLEL, start, stop, step, annotations, extent)
+    return _loop(p, ForKind.PARALLEL, start, stop, step, annotations, extent, dtype)
 
 
 def _vectorized(
-    p: LoopState, start: Any, stop: Any = None, step: Any = None, *, annotations: Any = None, extent: Any = None
+    p: LoopState,
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    *,
+    annotations: Any = None,
+    extent: Any = None,
+    dtype: Any = None,
 ) -> LoopSpec:
-    return _loop(p, ForKind.VECTORIZED, start, stop, step, annotations, extent)
+    return _loop(p, ForKind.VECTORIZED, start, stop, step, annotations, extent, dtype)
 
 
 def _unroll(
-    p: LoopState, start: Any, stop: Any = None, step: Any = None, *, annotations: Any = None, extent: Any = None
+    p: LoopState,
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    *,
+    annotations: Any = None,
+    extent: Any = None,
+    dtype: Any = None,
 ) -> LoopSpec:
-    return _loop(p, ForKind.UNROLLED, start, stop, step, annotations, extent)
+    return _loop(p, ForKind.UNROLLED, start, stop, step, annotations, extent, dtype)
 
 
 def _thread_binding(
-    p: LoopState, start: Any, stop: Any = None, thread: Any = None, *, annotations: Any = None, extent: Any = None
+    p: LoopState,
+    start: Any,
+    stop: Any = None,
+    thread: Any = None,
+    *,
+    annotations: Any = None,
+    extent: Any = None,
+    dtype: Any = None,
 ) -> LoopSpec:
     if thread is None and isinstance(stop, str):
         stop, thread = None, stop
     if not isinstance(thread, str):
         raise TypeError("expected the thread axis, such as thread='threadIdx.x'")
-    spec = _loop(p, ForKind.THREAD_BINDING, start, stop, None, annotations, extent)
+    spec = _loop(p, ForKind.THREAD_BINDING, start, stop, None, annotations, extent, dtype)
     spec.thread = thread
     return spec
 
 
-def _grid(p: LoopState, *extents: Any) -> LoopSpec:
+def _grid(p: LoopState, *extents: Any, dtype: Any = None) -> LoopSpec:
     if not extents:
         raise TypeError("expected at least one extent")
     ranges = []
@@ -139,7 +182,7 @@ def _grid(p: LoopState, *extents: Any) -> LoopSpec:
         else:
             high = as_int(p, extent)
             ranges.append(LoopRange(const(0, scalar_dtype(high)), high))
-    return LoopSpec(ForKind.SERIAL, ranges)
+    return LoopSpec(ForKind.SERIAL, ranges, dtype=None if dtype is None else as_dtype(dtype, "T.grid"))
 
 
 LOOPS: dict[str, Callable[..., LoopSpec]] = {

@@ -69,12 +69,15 @@ class LoopParser(LoopState):
     def __init__(self, source: Source, env: Environment) -> None:
         super().__init__(source, env)
         self.frames: list[Frame] = []
+        self.add_root = True
 
     # ------------------------------------------------------------------------------------------------ the function
 
-    def parse(self, node: ast.FunctionDef, attrs: dict[str, Any]) -> PrimFunc:
-        """The loop function of a ``def``; ``attrs`` are those that its decorator says."""
+    def parse(self, node: ast.FunctionDef, attrs: dict[str, Any], root_block: bool = True) -> PrimFunc:
+        """The loop function of a ``def``; ``attrs`` are those that its decorator says. Blocks get a root block around
+        them unless ``root_block`` is false."""
         self.attrs = dict(attrs)
+        self.add_root = root_block
         self.declared = declared_symbols(node.body)
         self._signature(node)
         body = self._root(node)
@@ -150,7 +153,7 @@ class LoopParser(LoopState):
         self.scopes.append({})
         body = self.body(node.body, docstring=True)
         self.scopes.pop()
-        if self._is_root_block(body):
+        if self._is_root_block(body) or not self.add_root:
             return body
         if not self.has_blocks and not root.touched:
             return body
@@ -307,7 +310,7 @@ class LoopParser(LoopState):
             if not isinstance(target, ast.Name):
                 raise self.error(target, "a loop variable must be a name")
             self._check_rebinding(target)
-            var = Var(target.id, prim_type(scalar_dtype(extent.extent)), span=self.span(target))
+            var = Var(target.id, prim_type(spec.dtype or scalar_dtype(extent.extent)), span=self.span(target))
             self.define(target.id, var)
             self.ranges[id(var)] = (extent.min, extent.extent)
             loops.append((var, extent))

@@ -57,6 +57,7 @@ class LoopSpec:
     ranges: list[LoopRange]
     annotations: dict[str, Any] = field(default_factory=dict)
     thread: str | None = None
+    dtype: str | None = None  # of the loop variable, where it is not the extent's
 
 
 @dataclass

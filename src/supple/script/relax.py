@@ -30,6 +30,7 @@ from supple.script.ir import ir_module as _ir_module
 
 function = GraphDecorator("R.function", "A graph function.")
 dataflow = Form("R.dataflow", "A pure region: with R.dataflow():")
+seq = Form("R.seq", "A block of bindings of its own: with R.seq(): (text of blocks that stand one after another).")
 output = Form("R.output", "The variables of a dataflow block that are visible after it.")
 match_cast = Form("R.match_cast", "A run-time check of a type, which may introduce symbols.", regions=True)
 func_attr = Form("R.func_attr", "Attributes of the function.")
@@ -226,7 +227,7 @@ _LATER = frozenset((
     "func_name", "func_ret_ty", "func_ret_value", "grad",
 ))  # fmt: skip
 _OWN = [
-    "function", "dataflow", "output", "match_cast", "func_attr", "Tensor", "Tuple", "Shape", "Prim", "Callable",
+    "function", "dataflow", "seq", "output", "match_cast", "func_attr", "Tensor", "Tuple", "Shape", "Prim", "Callable",
     "Object", "Any", "String", "ExternFunc", "const", "shape", "prim_value", "call_tir", "call_tir_inplace",
     "call_dps_packed", "call_packed", "call_pure_packed", "DTensor", "TupleGetItem", "ShapeExpr", "device",
     "device_mesh", "macro", "rewriter", "call_tir_with_grad", "call_inplace_packed", "call_builtin_with_ctx",

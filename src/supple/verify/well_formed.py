@@ -118,6 +118,8 @@ def variables_are_defined_once(mod: IRModule, func: Function) -> Iterator[Fault]
         elif kind == "value":
             for operand in operands(item.value):
                 yield from use(operand, item.value.span or item.span)
+            if isinstance(item.value, Function):
+                visible[id(item.var)] = item.var  # a local function may call itself
         elif kind == "result":
             for operand in operands(item.body):
                 yield from use(operand, item.body.span or item.span)
