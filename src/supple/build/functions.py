@@ -111,7 +111,8 @@ def bind_params(func: Function, binding_map: Mapping[Any, Any]) -> Function:
         _check_fits(param, value)
     kept = tuple(p for p in func.params if all(p is not q for q in mapping))
     smaller = replace(func, params=kept)
-    result: Function = substitute(smaller, {**symbols, **mapping})
+    # parameters before symbols: a variable whose type changes is rebuilt, and would not be found any more
+    result: Function = substitute(substitute(smaller, mapping), symbols)
     return result
 
 
@@ -169,20 +170,14 @@ class _Inliner(PyExprMutator):
         symbols = bind_parameters(
             [p.ty for p in callee.params if p.ty is not None], [infer(self.builder_.normalize(a)) for a in call.args]
         )
-        for param, arg in zip(callee.params, call.args, strict=True):
-            self.arguments[id(param)] = (param, arg)
-        body = substitute(callee.body, symbols)
+        # parameters before symbols: a variable whose type changes is rebuilt, and would not be found any more
+        body = substitute(substitute(callee.body, dict(zip(callee.params, call.args, strict=True))), symbols)
         for block in body.blocks:
             for binding in block.bindings:
                 self.visit_binding(binding)
         result = self.visit_expr(body.body)
         self.inside.pop()
         return result
-
-    @property
-    def arguments(self) -> dict[int, tuple[Var, Expr]]:
-        """What the parameters of inlined functions stand for."""
-        return self._remap  # type: ignore[return-value]
 
 
 def inline_functions(func: Function, function_map: Mapping[Any, Any]) -> Function:

@@ -156,13 +156,13 @@ class _Replacement:
         args = [matches[p] for p in self.params]
         func = copy_with_new_vars(self.replacement)
         types = [getattr(a, "ty", None) for a in args]
-        mapping: dict[Var, Any] = dict(bind_parameters([p.ty for p in func.params if p.ty is not None], types))
-        mapping.update(zip(func.params, args, strict=True))
-        values: dict[Var, Any] = dict(mapping)
+        symbols = bind_parameters([p.ty for p in func.params if p.ty is not None], types)
+        values: dict[Var, Any] = dict(zip(func.params, args, strict=True))
         for block in func.body.blocks:  # nested: the builder of the rewrite gives the parts names of their own
             for binding in block.bindings:
                 if isinstance(binding, MatchCast):
                     raise NotSupportedError("R.rewriter: a replacement holds no match_cast", binding.span)
                 assert isinstance(binding, VarBinding)
                 values[binding.var] = substitute(binding.value, values)
-        return substitute(func.body.body, values)  # type: ignore[no-any-return]
+        # symbols last: a variable whose type changes is rebuilt, and would not be found any more
+        return substitute(substitute(func.body.body, values), symbols)  # type: ignore[no-any-return]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import supple.ops  # noqa: F401  (declares the operators)
-from supple.base.errors import TypeCheckError
+from supple.base.errors import DiagnosticError, TypeCheckError
 from supple.base.registry import did_you_mean
 from supple.base.source import Span
 from supple.build.block_builder import BlockBuilder

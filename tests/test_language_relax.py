@@ -1,0 +1,349 @@
+"""The public face of ``relax``: nodes, operators, builder, analysis, patterns, rewriting, Python modules."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import supple
+from supple import relax, tirx
+from supple.base.errors import ArgumentError, DiagnosticError
+from supple.interp.graph import Interpreter
+from supple.ir.structural import assert_structural_equal, structural_equal
+from supple.relax.analysis import free_vars, well_formed
+from supple.relax.binding_rewrite import DataflowBlockRewrite
+from supple.relax.dpl import is_op, rewrite_call, wildcard
+from supple.relax.expr_functor import PyExprMutator, mutator
+from supple.script import from_source
+from supple.script import ir as I
+from supple.script import relax as R
+from supple.script import tirx as T
+
+
+def round_trip(program):
+    again = from_source(program.script(show_meta=True))
+    assert_structural_equal(program, again)
+    return again
+
+
+# ---------------------------------------------------------------------------------------------------------------- nodes
+
+
+def test_types_take_lists_ints_and_names():
+    n = tirx.Var("n", "int64")
+    assert str(relax.TensorType([32, 24], "float32")) == 'R.Tensor((32, 24), dtype="float32")'
+    assert str(relax.TensorType([n, 4])) == 'R.Tensor((n, 4), dtype="float32")'
+    assert str(relax.TensorType(dtype="float32", ndim=2)) == 'R.Tensor(dtype="float32", ndim=2)'
+    assert str(relax.TensorType([2], "")) == "R.Tensor((2,))"
+    assert str(relax.TensorType([2], "int8", "llvm:1")) == (
+        'R.Tensor((2,), dtype="int8", vdevice=I.vdevice("llvm", 1, "global"))'
+    )
+    assert str(relax.ShapeType([n, 3])) == "R.Shape([n, 3])"
+    assert str(relax.TupleType([relax.ShapeType(ndim=2)])) == "R.Tuple(R.Shape(ndim=2))"
+    assert str(relax.FuncType([relax.AnyType()], relax.AnyType())) == "R.Callable((R.Any,), R.Any)"
+    assert str(relax.FuncType.opaque_func()) == "R.Callable(purity=False)"
+    assert relax.Var("x", R.Tensor((3,), "float32")).ty.ndim == 1
+    assert str(relax.Var("x", R.Tensor).ty) == "R.Tensor"
+    with pytest.raises(TypeError, match="expected a type"):
+        relax.Var("x", 3)
+    with pytest.raises(ValueError, match="vdevice"):
+        relax.TensorType([2], "int8", "llvm:x")
+
+
+def test_expressions_take_relax_s_argument_order():
+    x = relax.Var("x", relax.TensorType([2, 3], "float32"))
+    assert relax.ShapeExpr([1, tirx.Var("m", "int64")]).values[0].dtype == "int64"
+    assert len(relax.Tuple([x, x])) == 2
+    call = relax.Call("relax.nn.relu", [x])
+    assert call.op is supple.relax.op.nn.relu and call.args == (x,)
+    y = relax.Var("y", relax.TensorType([2, 3], "float32"))
+    binding = relax.MatchCast(y, x, relax.TensorType([2, 3], "float32"))
+    assert binding.var is y and binding.value is x
+    block = relax.BindingBlock([relax.VarBinding(y, call)])
+    func = relax.Function([x], relax.SeqExpr([block], y), relax.TensorType([2, 3], "float32"))
+    assert str(func.ret_ty) == 'R.Tensor((2, 3), dtype="float32")'
+    bare = relax.Function([x], x, None)
+    assert isinstance(bare.body, relax.SeqExpr) and bare.ret_ty is x.ty
+    round_trip(func.with_attrs({"global_symbol": "f"}))
+    assert tirx.IntImm("int64", 3).value == 3 and tirx.FloatImm("float16", 1.5).dtype == "float16"
+    assert relax.const(1.5).data.dtype == "float32" and relax.const([1, 2]).data.tolist() == [1, 2]
+    assert relax.prim_value(1).dtype == "int64" and relax.prim_value(0.5).dtype == "float64"
+    assert relax.extern("a.b").global_symbol == "a.b"
+    assert relax.get_shape_of(x) is x.ty.shape
+    with pytest.raises(TypeError, match="scalar"):
+        relax.prim_value(x)
+
+
+def test_call_attributes_read_as_fields():
+    x = relax.Var("x", relax.TensorType([2, 3], "float32"))
+    call = relax.op.sum(x, axis=1)
+    assert call.attrs.axis == (1,) and call.attrs["keepdims"] is False
+    with pytest.raises(AttributeError, match="it has"):
+        call.attrs.nothing
+
+
+def test_loop_nodes_take_relax_s_argument_order():
+    buffer = tirx.Buffer("A", [tirx.IntImm(4, "int32")], "float32")
+    i, vi = tirx.Var("i", "int32"), tirx.Var("vi", "int32")
+    store = tirx.BufferStore(buffer, 1.0, [vi])
+    iter_var = tirx.IterVar(tirx.Range(tirx.IntImm(0), tirx.IntImm(4)), vi, tirx.IterVar.DataPar)
+    block = tirx.SBlock([iter_var], [], [tirx.BufferRegion(buffer, [iter_var.dom])], "b", store)
+    loop = tirx.For(i, 0, 4, tirx.ForKind.SERIAL, tirx.SBlockRealize([i], True, block))
+    func = tirx.PrimFunc([buffer], loop).with_attr("global_symbol", "f")
+    assert "with T.sblock" in func.script() and "root_block=False" in func.script()
+    round_trip(func)
+    wide = tirx.PrimFunc([buffer], tirx.For(i, tirx.IntImm(0, "int64"), tirx.IntImm(4, "int64"), tirx.ForKind.SERIAL,
+                                            tirx.BufferStore(buffer, 1.0, [i])))  # fmt: skip
+    assert 'dtype="int32"' in wide.script()
+    round_trip(wide)
+
+
+def test_blocks_that_stand_one_after_another_stay_apart():
+    x = relax.Var("x", relax.TensorType([2], "float32"))
+    a, b = (relax.Var(name, x.ty) for name in "ab")
+    blocks = [
+        relax.BindingBlock([relax.VarBinding(a, x)]),
+        relax.BindingBlock([relax.VarBinding(b, a)]),
+        relax.BindingBlock([]),
+        relax.DataflowBlock([]),
+    ]
+    func = relax.Function([x], relax.SeqExpr(blocks, b), x.ty).with_attr("global_symbol", "f")
+    assert len(round_trip(func).body.blocks) == 4
+
+
+def test_an_if_may_be_declared_wider_than_its_branches():
+    @R.function
+    def f(c: R.Tensor((), "bool"), x: R.Tensor((2,), "float32")):
+        if c:
+            a = R.add(x, x)
+            y: R.Tensor(ndim=1, dtype="float32") = a
+        else:
+            y: R.Tensor(ndim=1, dtype="float32") = x
+        return y
+
+    assert str(f.ret_ty) == 'R.Tensor(dtype="float32", ndim=1)'
+    assert len(f.body.blocks[0].bindings) == 1
+    round_trip(f)
+
+
+def test_a_recursive_function_needs_its_type():
+    text = """
+@R.function
+def main(x: R.Tensor((2,), "float32")):
+    @R.function
+    def f(a: R.Tensor((2,), "float32")):
+        return f(a)
+    return f(x)
+"""
+    with pytest.raises(DiagnosticError, match="calls itself"):
+        from_source(text)
+
+
+# ------------------------------------------------------------------------------------------------------- whole functions
+
+
+@R.function
+def linear(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, "m"), "float32")) -> R.Tensor(("n", "m"), "float32"):
+    with R.dataflow():
+        y = R.matmul(x, w)
+        R.output(y)
+    return y
+
+
+def test_parameters_are_fixed_to_values():
+    weights = np.arange(12, dtype="float32").reshape(4, 3)
+    bound = linear.bind_params({"w": weights})
+    assert [p.name for p in bound.params] == ["x"]
+    assert str(bound.ret_ty) == 'R.Tensor((n, 3), dtype="float32")'
+    well_formed(supple.IRModule.from_expr(bound))
+    x = np.ones((2, 4), "float32")
+    np.testing.assert_allclose(Interpreter(bound).run("linear", x), x @ weights)
+    with pytest.raises(ValueError, match="did you mean"):
+        linear.bind_params({"ww": weights})
+    with pytest.raises(ValueError, match="has type"):
+        linear.bind_params({"w": weights.astype("int32")})
+
+
+def test_symbols_are_fixed():
+    bound = linear.bind_symbolic_vars({"n": 7})
+    assert str(bound.params[0].ty) == 'R.Tensor((7, 4), dtype="float32")'
+    assert str(bound.ret_ty) == 'R.Tensor((7, m), dtype="float32")'
+    with pytest.raises(ValueError, match="no one variable"):
+        linear.bind_symbolic_vars({"k": 7})
+
+
+def test_functions_are_inlined():
+    @I.ir_module
+    class M:
+        @R.function
+        def main(x: R.Tensor((3, 4), "float32"), w: R.Tensor((4, 5), "float32")):
+            y = M.linear(x, w)
+            return R.add(y, y)
+
+        @R.function(private=True)
+        def linear(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, "m"), "float32")) -> R.Tensor(("n", "m"), "float32"):
+            with R.dataflow():
+                y = R.matmul(x, w)
+                R.output(y)
+            return y
+
+    inlined = M["main"].inline_functions({"linear": M["linear"]})
+    assert "linear" not in inlined.script() and "R.matmul" in inlined.script()
+    assert str(inlined.ret_ty) == 'R.Tensor((3, 5), dtype="float32")'
+    well_formed(supple.IRModule({"main": inlined}))
+    recursive = from_source("""
+@R.function
+def f(x: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
+    return x
+""")
+    again = relax.utils.copy_with_new_vars(recursive)
+    assert_structural_equal(recursive, again)
+    assert again.params[0] is not recursive.params[0]
+
+
+# ------------------------------------------------------------------------------------------- builder, patterns, rewriting
+
+
+def test_a_program_built_with_the_public_names():
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType([tirx.Var("n", "int64"), 4], "float32"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            lv = bb.emit(relax.op.add(x, relax.const(1, "float32")))
+            gv = bb.emit_output(relax.op.nn.relu(lv))
+        bb.emit_func_output(gv)
+    mod = bb.finalize()
+    round_trip(mod)
+    assert free_vars(mod["main"]) == []
+    assert mod.get_global_var("main").name_hint == "main"
+
+
+def test_rewriting_by_pattern():
+    pattern = is_op("relax.add")(wildcard(), wildcard())
+
+    @R.function
+    def f(x: R.Tensor((2,), "float32")):
+        with R.dataflow():
+            y = R.add(x, x)
+            R.output(y)
+        return y
+
+    changed = rewrite_call(pattern, lambda call, _: relax.op.multiply(*call.args), f)
+    assert "R.multiply(x, x)" in changed.script()
+
+
+def test_the_rewriter_of_two_functions():
+    @R.rewriter
+    class AddToMultiply:
+        @R.function
+        def pattern(a: R.Tensor(("n",), "float32"), b: R.Tensor(("n",), "float32")):
+            with R.dataflow():
+                c = R.add(a, b)
+                d = R.nn.relu(c)
+                R.output(d)
+            return d
+
+        @R.function
+        def replacement(a: R.Tensor(("n",), "float32"), b: R.Tensor(("n",), "float32")):
+            with R.dataflow():
+                d = R.maximum(R.add(a, b), R.const(0.0, "float32"))
+                R.output(d)
+            return d
+
+    @I.ir_module
+    class Before:
+        @R.function
+        def main(x: R.Tensor((4,), "float32"), y: R.Tensor((4,), "float32")):
+            with R.dataflow():
+                a = R.add(x, y)
+                b = R.nn.relu(a)
+                R.output(b)
+            return b
+
+    after = AddToMultiply(Before)
+    assert "R.nn.relu" not in after.script() and "R.maximum" in after.script()
+    well_formed(after)
+    assert (AddToMultiply | AddToMultiply)(Before["main"]).script() == after["main"].script()
+
+
+def test_editing_a_dataflow_block():
+    @R.function
+    def f(x: R.Tensor((2,), "float32")):
+        with R.dataflow():
+            a = R.add(x, x)
+            b = R.multiply(a, x)
+            R.output(b)
+        return b
+
+    block = f.body.blocks[0]
+    rewrite = DataflowBlockRewrite(block, f)
+    rewrite.add(relax.op.nn.relu(f.params[0]), name="c", is_dfvar=True)
+    new = rewrite.mutated_dfb().bindings[-1].var
+    assert new.name == "c" and isinstance(new, relax.DataflowVar)
+    with pytest.raises(ValueError, match="is used"):
+        rewrite.remove_unused(block.bindings[0].var)
+    rewrite.remove_all_unused()
+    assert len(rewrite.mutated_dfb().bindings) == 2
+    rewrite.replace_all_uses(block.bindings[0].var, f.params[0])
+    rewrite.remove_all_unused()
+    assert "R.multiply(x, x)" in rewrite.mutated_root_fn().script()
+    mod = supple.IRModule({"f": f})
+    assert len(rewrite.mutate_irmodule(mod)["f"].body.blocks[0].bindings) == 1
+
+
+def test_a_mutator():
+    @mutator
+    class Double(PyExprMutator):
+        def visit_call_(self, call):
+            return relax.op.add(call, call)
+
+    @R.function
+    def f(x: R.Tensor((2,), "float32")):
+        y = R.nn.relu(x)
+        return y
+
+    assert "R.add(lv, lv)" in Double().visit_expr(f).script() or "R.add(" in Double().visit_expr(f).script()
+
+
+# -------------------------------------------------------------------------------------------------------- Python modules
+
+
+@I.ir_module
+class Mixed(relax.BasePyModule):
+    @I.pyfunc
+    def scaled(self, x):
+        doubled = self.call_tir(self.double, [x], out_ty=R.Tensor((4,), "float32"))
+        return doubled + 1
+
+    @I.pyfunc
+    def plus_one(x):
+        return np.asarray(x) + 1
+
+    @T.prim_func
+    def double(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        for i in range(4):
+            B[i] = A[i] * T.float32(2)
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        with R.dataflow():
+            y = R.call_py_func("plus_one", (x,), out_ty=R.Tensor((4,), "float32"))
+            z = R.add(y, x)
+            R.output(z)
+        return z
+
+
+def test_python_functions_and_compiled_ones_in_one_class():
+    x = np.arange(4, dtype="float32")
+    m = Mixed(supple.cpu())
+    assert m.list_functions() == {"python": ["scaled", "plus_one"], "relax": ["main"], "tir": ["double"]}
+    np.testing.assert_allclose(m.scaled(x), 2 * x + 1)
+    np.testing.assert_allclose(np.asarray(m.main(x)), 2 * x + 1)
+    np.testing.assert_allclose(Interpreter(Mixed).run("main", x), 2 * x + 1)
+    m.add_python_function("three", lambda: 3)
+    assert m.call_py_func("three", []) == 3
+    with pytest.raises(ArgumentError, match="did you mean"):
+        m.call_py_func("thre", [])
+    with pytest.raises(AttributeError, match="did you mean"):
+        m.mai  # noqa: B018
+    assert structural_equal(from_source(Mixed.script()), Mixed)
