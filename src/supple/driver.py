@@ -35,6 +35,7 @@ from supple.passes.host_module import HostModule
 from supple.passes.host_values import shape_text
 from supple.passes.legalize import legalize
 from supple.passes.noalias import mark_noalias, written_buffers
+from supple.passes.pack_constants import pack_constants
 from supple.passes.plan_memory import plan_memory
 from supple.passes.specialize import specialize
 from supple.passes.to_host import to_host
@@ -79,6 +80,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("fuse_ops", lambda mod, _: fuse_ops(mod), "groups are found on the graph, which shows all users of a value"),
     Pass("fuse_tir", lambda mod, _: fuse_tir(mod), "each group becomes one loop function that the schedule sees whole"),
     Pass("specialize", lambda mod, _: specialize(mod), "sizes that the calls fix become constants, for the schedule"),
+    Pass("pack_constants", pack_constants, "sizes and tiles are known; packing while compiling is packing once"),
     Pass("dead_code", lambda mod, _: dead_code(mod), "functions that were fused or copied are not called any more"),
     Pass("noalias", lambda mod, _: mark_noalias(mod), "all calls of loop functions are visible now"),
     Pass("schedule", _schedule, "last, on loop functions as they will run: tiles, vectors, packing"),

@@ -8,8 +8,8 @@ from supple.analysis.nest import Axis, Nest
 from supple.analysis.reduction import is_same_place, multiply_add
 from supple.base import dtypes
 from supple.ir import expr as E
-from supple.ir.expr import BufferLoad, Var
-from supple.ir.loop import BufferStore
+from supple.ir.expr import BufferLoad, IntImm, Var
+from supple.ir.loop import BufferStore, buffer_type
 from supple.ir.node import Expr
 from supple.ir.walk import pre_order
 
@@ -21,7 +21,8 @@ class Contraction:
     ``rows`` occur in the left operand and the result, ``columns`` in the right operand and the result (the last of
     them is the result's contiguous axis), ``batch`` in all three, ``reduce`` in both operands only. ``left`` and
     ``right`` are the operand expressions: a load, or a cast of one. ``init`` is the value that the sum starts from,
-    or None when it goes on from what the result holds.
+    or None when it goes on from what the result holds. ``panel`` is the width of the right operand's panels when it
+    is stored so: ``B[j // 16, k, j % 16]``.
     """
 
     nest: Nest
@@ -35,10 +36,13 @@ class Contraction:
     indices: tuple[Expr, ...]
     init: Expr | None
     dtype: str
+    panel: int | None = None
 
     @property
     def right_is_transposed(self) -> bool:
         """Whether the right operand is contiguous along the reduction rather than along the columns."""
+        if self.panel is not None:
+            return False
         last = self.nest.axis(operand_load(self.right).indices[-1])
         return last is not None and last.reduce
 
@@ -62,11 +66,15 @@ def read_contraction(nest: Nest) -> Contraction | None:
     if not result_axes or any(a is None or a.reduce for a in result_axes):
         return None
     used: dict[int, list[Axis]] = {}
+    panels: dict[int, int] = {}
     for number, operand in enumerate((x, y)):
         if not isinstance(_strip(operand), BufferLoad):
             return None
         load = operand_load(operand)
         axes = [nest.axis(index) for index in load.indices]
+        split = _panels(nest, load)
+        if split is not None:
+            panels[number], axes = split[0], list(split[1])
         found = [a for a in axes if a is not None]
         if load.buffer is store.buffer or len({id(a) for a in found}) != len(axes):
             return None
@@ -78,6 +86,9 @@ def read_contraction(nest: Nest) -> Contraction | None:
         return None  # the contiguous axis is a batch axis, or broadcast
     if in_x:
         x, y, used[0], used[1] = y, x, used[1], used[0]
+        panels = {1 - number: width for number, width in panels.items()}
+    if 0 in panels or (1 in panels and used[1][0] is not last):
+        return None
     batch: list[Axis] = []
     rows: list[Axis] = []
     columns: list[Axis] = []
@@ -101,8 +112,28 @@ def read_contraction(nest: Nest) -> Contraction | None:
     columns.sort(key=lambda a: a is last)
     return Contraction(
         nest, tuple(batch), tuple(rows), tuple(columns), tuple(reduce), x, y, store.buffer, store.indices,
-        None if init is None else init.value, E.scalar_dtype(store.value),
+        None if init is None else init.value, E.scalar_dtype(store.value), panels.get(1),
     )  # fmt: skip
+
+
+def _panels(nest: Nest, load: BufferLoad) -> tuple[int, tuple[Axis, Axis]] | None:
+    """The width of the panels and the axes (columns, reduction) of ``B[j // width, k, j % width]``, or None."""
+    if len(load.indices) != 3:
+        return None
+    panel, k, column = load.indices
+    while isinstance(panel, E.Cast):
+        panel = panel.value
+    while isinstance(column, E.Cast):
+        column = column.value
+    if not isinstance(panel, E.FloorDiv) or not isinstance(column, E.FloorMod):
+        return None
+    axis, other, inner = nest.axis(panel.a), nest.axis(column.a), nest.axis(k)
+    width = buffer_type(load.buffer).shape[2]
+    if axis is None or axis is not other or inner is None or inner is axis or not isinstance(width, IntImm):
+        return None
+    if any(not isinstance(d, IntImm) or d.value != width.value for d in (panel.b, column.b)):
+        return None
+    return width.value, (axis, inner)
 
 
 def _multiply_add(store: BufferStore) -> tuple[Expr, Expr] | None:

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from supple.analysis.contraction import Contraction, read_contraction
+from supple.analysis.contraction import Contraction, operand_load, read_contraction
 from supple.analysis.reduction import fma
 from supple.base import dtypes
 from supple.base.target import Target
@@ -36,6 +36,7 @@ from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, Var
 from supple.ir.loop import AllocBuffer, Buffer, BufferStore
 from supple.ir.node import Expr, Stmt
+from supple.ir.walk import transform
 from supple.schedule import loops as L
 from supple.schedule.merge import can_merge, merge
 
@@ -106,6 +107,8 @@ class ContractionRule:
         outer = (*self.c.batch, *self.outer_columns)
 
         def body(at: dict[Var, Expr]) -> Stmt:
+            if self.c.panel == self.many.columns:
+                return self._given_panels(at)
             if self.c.right_is_transposed:  # reading it in place would gather
                 return self._packed(at)
             many = L.at_least(all_rows, max(PACK_ROWS, self.many.rows))
@@ -176,6 +179,19 @@ class ContractionRule:
             self.outer_rows, at, lambda inner: self._blocked(inner, tile, panels, source)
         )
         return L.block(self._pack(at, packed, tile), compute)
+
+    def _given_panels(self, at: dict[Var, Expr]) -> Stmt:
+        """The right operand is stored in panels of a tile's width."""
+        load = operand_load(self.c.right)
+
+        def source(panel: Expr, k: Expr, column: Expr) -> Expr:
+            own = BufferLoad(load.buffer, (panel, k, column))
+            made = transform(self.c.right, lambda n: own if n is load else None)
+            assert isinstance(made, Expr)
+            return made
+
+        panels = L.ceildiv(self.N, self.many.columns)
+        return L.around(self.outer_rows, at, lambda inner: self._blocked(inner, self.many, panels, source))
 
     def _pack(self, at: dict[Var, Expr], packed: Var, tile: Tile) -> Stmt:
         width = tile.columns
@@ -249,11 +265,12 @@ class ContractionRule:
             whole = L.loop("ko", parts, lambda ko: L.loop("ib", blocks, lambda ib: block_of(ib, part_of(ko))))
         if self.idempotent:
             enough = L.at_least(self.M, tile.rows)
-            if self.c.rows and not self.outer_rows and not self.c.right_is_transposed:
+            if self.c.rows and not self.outer_rows and not self.c.right_is_transposed and self.c.panel is None:
                 enough = True  # the rows were counted before packing
             if enough is True:
                 return whole
-            return L.when(enough, whole, self._rows_one_by_one(at, tile, L.number(0), self.M, panels, source))
+            few = self._few_rows_of_panels(at, panels, source)
+            return few if enough is False else L.when(enough, whole, few)
         done = L.mul(full, tile.rows)
         rest = self._rows_one_by_one(at, tile, done, L.sub(self.M, done), panels, source)
         return L.block(whole, rest)
@@ -265,6 +282,36 @@ class ContractionRule:
             return first
         return E.Min(first, L.sub(self.M, L.number(tile.rows)))
 
+    def _few_rows_of_panels(
+        self, at: dict[Var, Expr], panels: Expr, source: Callable[[Expr, Expr, Expr], Expr]
+    ) -> Stmt:
+        """Fewer rows than a tile's: four of them, two or one, with as many panels side by side as there are sums to
+        keep the arithmetic busy; each panel is read once for the rows of a tile."""
+
+        def some(rows: int, group: int) -> Stmt:
+            tile = Tile(rows, self.many.vectors, self.many.lanes)
+
+            def of(count: Expr, first: Callable[[Expr], Expr], side_by_side: int) -> Stmt:
+                return L.loop("jo", count, lambda jo: L.loop("io", L.ceildiv(self.M, rows), lambda io: self._micro(
+                    at, tile, self._first_row(io, tile), first(jo), source, group=side_by_side)))  # fmt: skip
+
+            single = of(panels, lambda jo: jo, 1)
+            if group == 1:
+                return single
+            last = L.sub(panels, L.number(group))
+            together = of(
+                L.ceildiv(panels, group), lambda jo: E.Min(E.Mul(jo, L.number(group)), last), group
+            )
+            return L.when(L.at_least(panels, group), together, single)
+
+        made = some(1, max(1, self.one.vectors // self.many.vectors))
+        for rows in (2, 4):
+            enough = L.at_least(self.M, rows)
+            if enough is not False:
+                group = max(1, self.one.vectors // (rows * self.many.vectors))
+                made = L.when(enough, some(rows, group), made)
+        return made
+
     def _rows_one_by_one(
         self, at: dict[Var, Expr], tile: Tile, first: Expr, count: Expr, panels: Expr,
         source: Callable[[Expr, Expr, Expr], Expr],
@@ -275,9 +322,11 @@ class ContractionRule:
 
     def _micro(
         self, at: dict[Var, Expr], tile: Tile, row: Expr, panel: Expr, source: Callable[[Expr, Expr, Expr], Expr],
-        part: Part | None = None,
+        part: Part | None = None, group: int = 1,
     ) -> Stmt:  # fmt: skip
-        """One tile of the result from one packed panel (or from a part of it)."""
+        """One tile of the result from one packed panel (or from a part of it); from ``group`` neighbouring panels."""
+        if group > 1:
+            return self._micro_group(at, tile, row, panel, source, group)
         width = tile.columns
         acc = self._accumulator(tile)
         first_column = E.Mul(panel, L.number(width))
@@ -319,6 +368,41 @@ class ContractionRule:
                 waiting, (number, panel, r, c), BufferLoad(acc, (r, c)))))  # fmt: skip
         return L.block(AllocBuffer(acc), begin, sum_, end)
 
+    def _micro_group(
+        self, at: dict[Var, Expr], tile: Tile, row: Expr, panel: Expr, source: Callable[[Expr, Expr, Expr], Expr],
+        group: int,
+    ) -> Stmt:  # fmt: skip
+        """One tile from each of several neighbouring panels, their sums side by side."""
+        width = tile.columns
+        shape = (L.number(group), L.number(tile.rows), L.number(width))
+        acc = Buffer("acc", shape, self.c.dtype, "local")
+        divisible = L.constant(L.sub(self.N, L.mul(L.div(self.N, width), width))) == 0
+
+        def each(body: Callable[[Expr, Expr, Expr], Stmt]) -> Stmt:
+            return L.unrolled("p", group, lambda p: self._each(tile, lambda r, c: body(p, r, c)))
+
+        def column(p: Expr, c: Expr) -> Expr:
+            return E.Add(E.Mul(E.Add(panel, p), L.number(width)), c)
+
+        def step(k: Expr) -> Stmt:
+            return each(lambda p, r, c: L.store(acc, (p, r, c), self.multiply_add(
+                self.left(at, E.Add(row, r), k), source(E.Add(panel, p), k, c), BufferLoad(acc, (p, r, c)))))
+
+        def finish(p: Expr) -> Stmt:
+            whole = self._each(tile, lambda r, c: self.finish(
+                at, E.Add(row, r), column(p, c), BufferLoad(acc, (p, r, c))))  # fmt: skip
+            if divisible:
+                return whole
+            rest = self._rest_buffer(tile)
+            first = E.Mul(E.Add(panel, p), L.number(width))
+            spill = self._each(tile, lambda r, c: L.store(rest, (r, c), BufferLoad(acc, (p, r, c))))
+            tail = L.loop("r", tile.rows, lambda r: L.loop("c", E.Sub(self.N, first), lambda c: self.finish(
+                at, E.Add(row, r), column(p, c), BufferLoad(rest, (r, c)))))  # fmt: skip
+            return L.when(E.LE(E.Add(first, L.number(width)), self.N), whole, L.block(spill, tail))
+
+        begin = each(lambda p, r, c: L.store(acc, (p, r, c), self.start(at, E.Add(row, r), column(p, c))))
+        return L.block(AllocBuffer(acc), begin, L.loop("k", self.K, step), L.unrolled("p", group, finish))
+
     def _load_partial(
         self, at: dict[Var, Expr], tile: Tile, acc: Var, rest: Var, row: Expr, first_column: Expr
     ) -> Stmt:
@@ -350,14 +434,22 @@ class ContractionRule:
         return L.around(self.outer_rows, at, self._few_rows)
 
     def _few_rows(self, at: dict[Var, Expr]) -> Stmt:
-        """Row by row, the part of B that a column tile reads staying in cache from one row to the next."""
-        return self._across(at, self.one)
+        """B read in place, once for the rows of a tile: four of them, two or one."""
+        single = self._across(at, self.one)
+        if not self.idempotent:  # tiles of rows overlap
+            return single
+        made = single
+        for tile in (Tile(2, self.one.vectors // 2, self.one.lanes), Tile(4, self.one.vectors // 4, self.one.lanes)):
+            enough = L.at_least(self.M, tile.rows)
+            if enough is not False:
+                made = L.when(enough, self._across(at, tile), made)
+        return made
 
     def _across(self, at: dict[Var, Expr], tile: Tile) -> Stmt:
         """All columns, B read in place: wide tiles, then vectors, then single columns."""
 
         def rows(body: Callable[[Expr], Stmt]) -> Stmt:
-            return L.loop("i", self.M, body)
+            return L.loop("i", L.ceildiv(self.M, tile.rows), lambda i: body(self._first_row(i, tile)))
 
         narrow = Tile(tile.rows, 1, tile.lanes)
         if self.idempotent:
