@@ -1,4 +1,6 @@
-"""Names of the loop level (``tirx``), for building and inspecting nodes. Only re-exports."""
+"""Names of the loop level (``tirx``), for building and inspecting nodes: re-exports, and the builders below."""
+
+from typing import Any
 
 from supple.ir.expr import (
     EQ,
@@ -43,12 +45,14 @@ from supple.ir.loop import (
     Buffer,
     BufferRegion,
     BufferStore,
+    CommReducer,
     Continue,
     DeclBuffer,
     Evaluate,
     For,
     ForKind,
     IfThenElse,
+    IndexMap,
     IterType,
     IterVar,
     MatchBufferRegion,
@@ -59,7 +63,109 @@ from supple.ir.loop import (
     SeqStmt,
     While,
 )
-from supple.ir.types import BufferType, PrimType
+from supple.ir.node import Expr
+from supple.ir.op import Op
+from supple.ir.types import BufferType, PointerType, PrimType, prim_type
+from supple.script.tirx import abs as abs
+from supple.script.tirx import (
+    acos,
+    acosh,
+    address_of,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    call_extern,
+    call_packed,
+    call_pure_extern,
+    ceil,
+    ceildiv,
+    comm_reducer,
+    copysign,
+    cos,
+    cosh,
+    erf,
+    exp,
+    exp2,
+    exp10,
+    floor,
+    floordiv,
+    floormod,
+    fmod,
+    hypot,
+    if_then_else,
+    infinity,
+    isfinite,
+    isinf,
+    isnan,
+    log,
+    log1p,
+    log2,
+    log10,
+    max_value,
+    min_value,
+    nearbyint,
+    nextafter,
+    popcount,
+    power,
+    reinterpret,
+    round,
+    rsqrt,
+    sigmoid,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
+    trunc,
+    truncdiv,
+    truncmod,
+    vscale,
+)
+from supple.te import max, min
+
+is_buffer_var = is_buffer
+LetStmt = Bind
+
+
+def decl_buffer(shape: Any, dtype: str | None = None, name: str = "buffer", scope: str = "", **rest: Any) -> Var:
+    """A buffer variable; ``rest`` are ``data``, ``strides``, ``elem_offset``, ``align``. Shapes of ints are int32."""
+    dims = shape if isinstance(shape, (list, tuple)) else (shape,)
+    return Buffer(name, tuple(d if isinstance(d, Expr) else const(d) for d in dims), dtype or "float32",
+                  scope or "global", **rest)  # fmt: skip
+
+
+def all(*args: Expr) -> Expr:
+    """All of several conditions."""
+    return _joined("all", And, args)
+
+
+def any(*args: Expr) -> Expr:
+    """Any of several conditions."""
+    return _joined("any", Or, args)
+
+
+def _joined(name: str, kind: Any, args: Any) -> Expr:
+    if not args:
+        raise ValueError(f"{name}: expected at least one condition")
+    result: Expr = args[0]
+    for arg in args[1:]:
+        result = kind(result, arg)
+    return result
+
+
+def is_prim_var(value: object) -> bool:
+    """Whether a value is a scalar variable."""
+    return isinstance(value, Var) and isinstance(value.ty, PrimType)
+
+
+def call_intrin(dtype: Any, func_name: Any, *args: Any) -> Expr:
+    """The call of an intrinsic by its name (``"tirx.exp"``), with the dtype of its result said."""
+    from_name = func_name if isinstance(func_name, Expr) else Op.get(str(func_name))
+    ty = prim_type(dtype if isinstance(dtype, str) else dtype.dtype)
+    return Call(from_name, tuple(a if isinstance(a, Expr) else const(a) for a in args), {}, (), ty)
+
 
 __all__ = [
     "EQ",
@@ -83,6 +189,7 @@ __all__ = [
     "BufferType",
     "Call",
     "Cast",
+    "CommReducer",
     "Continue",
     "DeclBuffer",
     "Div",
@@ -93,10 +200,12 @@ __all__ = [
     "For",
     "ForKind",
     "IfThenElse",
+    "IndexMap",
     "IntImm",
     "IterType",
     "IterVar",
     "Let",
+    "LetStmt",
     "MatchBufferRegion",
     "Max",
     "Min",
@@ -104,6 +213,7 @@ __all__ = [
     "Mul",
     "Not",
     "Or",
+    "PointerType",
     "PrimFunc",
     "PrimType",
     "Ramp",
@@ -117,6 +227,69 @@ __all__ = [
     "Sub",
     "Var",
     "While",
+    "abs",
+    "acos",
+    "acosh",
+    "address_of",
+    "all",
+    "any",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "call_extern",
+    "call_intrin",
+    "call_packed",
+    "call_pure_extern",
+    "ceil",
+    "ceildiv",
+    "comm_reducer",
     "const",
+    "copysign",
+    "cos",
+    "cosh",
+    "decl_buffer",
+    "erf",
+    "exp",
+    "exp2",
+    "exp10",
+    "floor",
+    "floordiv",
+    "floormod",
+    "fmod",
+    "hypot",
+    "if_then_else",
+    "infinity",
     "is_buffer",
+    "is_buffer_var",
+    "is_prim_var",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "max",
+    "max_value",
+    "min",
+    "min_value",
+    "nearbyint",
+    "nextafter",
+    "popcount",
+    "power",
+    "reinterpret",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+    "truncdiv",
+    "truncmod",
+    "vscale",
 ]
