@@ -113,11 +113,11 @@ def test_packed_functions_get_and_return_values(register):
     [
         (np.ones(4, "f4"), r"result of packed function test.wrong: expected Tensor\(\(n,\), float32\), got "
          r"dimension 0 = 4: n is 3 \(x.shape\[0\]\) and 4"),
-        (np.ones(3, "f8"), "got another dtype or rank"),
-        (np.ones((3, 1), "f4"), "got another dtype or rank"),
-        (5, "expected Tensor"),
-        (None, "expected Tensor"),
-        ("text", "expected Tensor"),
+        (np.ones(3, "f8"), "got a tensor of float64 with 1 dimensions"),
+        (np.ones((3, 1), "f4"), "got a tensor of float32 with 2 dimensions"),
+        (5, r"got a number \(int64\)"),
+        (None, "got a tuple"),
+        ("text", "got a string or another Python object"),
     ],
 )  # fmt: skip
 def test_packed_results_are_checked(register, value, message):

@@ -307,15 +307,19 @@ class HostEmitter:
 
     def _check_object(self, s: H.CheckObject) -> None:
         pointer = self._pointer(s.value)
-        label = self.failure(s.site, ())
         kind = self._field(pointer, abi.OBJECT_KIND, "i32")
-        self._branch_if(self.w.value(f"icmp ne i32 {kind}, {s.kind}"), label)
+        code = self._field(pointer, abi.OBJECT_CODE, "i32")
+        came = [self.w.value(f"zext i32 {part} to i64") for part in (kind, code)]
+        self._branch_if(self.w.value(f"icmp ne i32 {kind}, {s.kind}"), self.failure(s.site, [*came, "-1"]))
+        if s.dtype is None and s.ndim < 0:
+            return
+        count = "-1"  # the rank or length can be read now that the kind is known
+        if s.kind in (abi.Kind.TENSOR, abi.Kind.TUPLE, abi.Kind.SHAPE):
+            count = self._field(pointer, abi.TENSOR_NDIM if s.kind == abi.Kind.TENSOR else abi.LIST_LENGTH, "i64")
+        label = self.failure(s.site, [*came, count])
         if s.dtype is not None:
-            code = self._field(pointer, abi.OBJECT_CODE, "i32")
             self._branch_if(self.w.value(f"icmp ne i32 {code}, {abi.dtype_code(s.dtype)}"), label)
         if s.ndim >= 0:
-            offset = abi.TENSOR_NDIM if s.kind == abi.Kind.TENSOR else abi.LIST_LENGTH
-            count = self._field(pointer, offset, "i64")
             self._branch_if(self.w.value(f"icmp ne i64 {count}, {s.ndim}"), label)
 
     def _require(self, s: H.Require) -> None:

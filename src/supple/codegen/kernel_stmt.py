@@ -38,7 +38,7 @@ from supple.ir.op import Op
 from supple.ir.types import PrimType
 from supple.schedule.loops import PROVED
 from supple.sym import poly as P
-from supple.sym.simplify import NON_NEGATIVE
+from supple.sym.simplify import NON_NEGATIVE, from_poly
 
 STACK_BYTES = 16 << 10
 """Local buffers up to this size are on the stack (and become registers where their indices are constant)."""
@@ -86,6 +86,7 @@ def allocate(state: State, node: AllocBuffer) -> Task:
             node.span,
         )
     shape = [state.poly(extent) for extent in ty.shape]
+    yield from _require_sizes(state, node, shape)
     strides = memory.compact_strides(shape)
     size = P.constant(dtypes.nbytes(ty.dtype))
     for extent in shape:
@@ -108,6 +109,18 @@ def allocate(state: State, node: AllocBuffer) -> Task:
         state.workspace_bytes = state.workspace_bytes + _rounded_up(size)
     state.storage[id(node.buffer)] = Storage(pointer, ty.dtype, strides, P.ZERO)
     state.keep.append(node)
+
+
+def _require_sizes(state: State, node: AllocBuffer, shape: list[P.Poly]) -> Task:
+    """Dimensions that may be negative (``n - 50``) are checked: indices are compared with them without a sign."""
+    sizes = P.Bounds(None, NON_NEGATIVE)
+    for axis, extent in enumerate(shape):
+        if sizes.of(extent)[0] >= 0:
+            continue
+        value: Value = yield from_poly(extent)
+        holds = state.builder.compare("icmp sge", value, state.builder.const(0, "int64"))
+        message = f"{state.name}: dimension {axis} of {node.buffer.name} would be {{0}}: a size cannot be negative"
+        state.fail_unless(holds, "size", message, node.span or node.buffer.span, value)
 
 
 def _depends_only_on(size: P.Poly, symbols: set[int]) -> bool:

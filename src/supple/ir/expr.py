@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from supple.base import dtypes
 from supple.base.source import Span
 from supple.ir.node import Expr, Node, Role, Type, as_tuple, define, ignored, node, set_field
+from supple.ir.operators import BUILD, Operators
 from supple.ir.types import BufferType, PrimType, StringType, TensorType, TupleType, prim_type
 
 ExprLike = Any  # an Expr, or a Python int, float, bool that becomes a literal
@@ -24,138 +25,8 @@ Filled by the operator declarations: ``x + y`` on tensors means whatever operato
 """
 
 
-class _Operators:
-    """Python operators on expressions: scalar nodes on scalars, tensor operators on tensors."""
-
-    __slots__ = ()
-
-    def __add__(self, other: ExprLike) -> Expr:
-        return _binary("add", self, other)
-
-    def __radd__(self, other: ExprLike) -> Expr:
-        return _binary("add", other, self)
-
-    def __sub__(self, other: ExprLike) -> Expr:
-        return _binary("sub", self, other)
-
-    def __rsub__(self, other: ExprLike) -> Expr:
-        return _binary("sub", other, self)
-
-    def __mul__(self, other: ExprLike) -> Expr:
-        return _binary("mul", self, other)
-
-    def __rmul__(self, other: ExprLike) -> Expr:
-        return _binary("mul", other, self)
-
-    def __truediv__(self, other: ExprLike) -> Expr:
-        return _binary("truediv", self, other)
-
-    def __rtruediv__(self, other: ExprLike) -> Expr:
-        return _binary("truediv", other, self)
-
-    def __floordiv__(self, other: ExprLike) -> Expr:
-        return _binary("floordiv", self, other)
-
-    def __rfloordiv__(self, other: ExprLike) -> Expr:
-        return _binary("floordiv", other, self)
-
-    def __mod__(self, other: ExprLike) -> Expr:
-        return _binary("mod", self, other)
-
-    def __rmod__(self, other: ExprLike) -> Expr:
-        return _binary("mod", other, self)
-
-    def __pow__(self, other: ExprLike) -> Expr:
-        return _binary("pow", self, other)
-
-    def __rpow__(self, other: ExprLike) -> Expr:
-        return _binary("pow", other, self)
-
-    def __and__(self, other: ExprLike) -> Expr:
-        return _binary("and", self, other)
-
-    def __rand__(self, other: ExprLike) -> Expr:
-        return _binary("and", other, self)
-
-    def __or__(self, other: ExprLike) -> Expr:
-        return _binary("or", self, other)
-
-    def __ror__(self, other: ExprLike) -> Expr:
-        return _binary("or", other, self)
-
-    def __xor__(self, other: ExprLike) -> Expr:
-        return _binary("xor", self, other)
-
-    def __rxor__(self, other: ExprLike) -> Expr:
-        return _binary("xor", other, self)
-
-    def __lshift__(self, other: ExprLike) -> Expr:
-        return _binary("lshift", self, other)
-
-    def __rlshift__(self, other: ExprLike) -> Expr:
-        return _binary("lshift", other, self)
-
-    def __rshift__(self, other: ExprLike) -> Expr:
-        return _binary("rshift", self, other)
-
-    def __rrshift__(self, other: ExprLike) -> Expr:
-        return _binary("rshift", other, self)
-
-    def __lt__(self, other: ExprLike) -> Expr:
-        return _binary("lt", self, other)
-
-    def __le__(self, other: ExprLike) -> Expr:
-        return _binary("le", self, other)
-
-    def __gt__(self, other: ExprLike) -> Expr:
-        return _binary("gt", self, other)
-
-    def __ge__(self, other: ExprLike) -> Expr:
-        return _binary("ge", self, other)
-
-    def __eq__(self, other: object) -> Any:
-        if is_scalar(self) and (isinstance(other, (int, float)) or is_scalar(other)):
-            return _binary("eq", self, other)
-        return self is other
-
-    def __ne__(self, other: object) -> Any:
-        if is_scalar(self) and (isinstance(other, (int, float)) or is_scalar(other)):
-            return _binary("ne", self, other)
-        return self is not other
-
-    def __hash__(self) -> int:
-        return id(self) >> 4
-
-    def __neg__(self) -> Expr:
-        return _unary("neg", self)
-
-    def __invert__(self) -> Expr:
-        return _unary("invert", self)
-
-    def __bool__(self) -> bool:
-        return _truth(self)
-
-    def __getitem__(self, index: Any) -> Expr:
-        return _getitem(self, index)
-
-    def __iter__(self) -> Any:
-        ty = getattr(self, "ty", None)
-        if not isinstance(ty, TupleType):
-            raise TypeError(f"cannot iterate over {type(self).__name__}: only a tuple of known length can be unpacked")
-        return iter([self[i] for i in range(len(ty.fields))])
-
-    def __call__(self, *args: Expr) -> Expr:
-        return Call(self, tuple(as_expr(a) for a in args))  # type: ignore[arg-type]
-
-    def astype(self, dtype: str) -> Expr:
-        """The value converted to another dtype."""
-        if is_scalar(self):
-            return cast(dtype, self)
-        return _tensor("astype", self, dtype)
-
-
 @node
-class ExprWithOps(_Operators, Expr):
+class ExprWithOps(Operators, Expr):
     """An expression with Python operators (all kinds except `Op` and `GlobalVar`)."""
 
 
@@ -821,8 +692,11 @@ def _truth(e: Any) -> bool:
         return bool(e.value)
     decide = _DECIDE.get(type(e))
     if decide is None:
-        if is_scalar(e):
-            raise ValueError("the truth of a symbolic expression is not known while the program is built")
+        if is_scalar(e) or isinstance(getattr(e, "ty", None), TensorType) or isinstance(e, Call):
+            raise ValueError(
+                "the truth of a symbolic value is not known while the program is built: Python's `and`, `or`, `not`, "
+                "max() and min() cannot take it; use R.logical_and, R.maximum, ... or T.And, T.max, ..."
+            )
         return True
     a, b = e.a, e.b
     if a is b and isinstance(a, Var):
@@ -852,3 +726,23 @@ def _shape_of(e: Any) -> tuple[Expr, ...]:
     if values is None:
         raise AttributeError(f"{type(e).__name__} of type {ty} has no known shape")
     return values
+
+
+def _call(callee: Any, args: tuple[Any, ...]) -> Expr:
+    return Call(callee, tuple(as_expr(a) for a in args))
+
+
+def _astype(value: Any, dtype: str) -> Expr:
+    return cast(dtype, value) if is_scalar(value) else _tensor("astype", value, dtype)
+
+
+BUILD.update(
+    binary=_binary,
+    unary=_unary,
+    tensor=_tensor,
+    getitem=_getitem,
+    truth=_truth,
+    is_scalar=is_scalar,
+    call=_call,
+    astype=_astype,
+)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from supple.base import dtypes
-from supple.ir.expr import ExprWithOps, IntImm, Var, as_expr
+from supple.ir.expr import Call, ExprWithOps, IntImm, Var, as_expr
 from supple.ir.node import Expr, Node, Type, as_tuple, define, ignored, node, pattern, set_field
 from supple.ir.types import SHAPE_OF, FuncType, PrimType, ShapeType, TensorType, TupleType, prim_type
 
@@ -103,8 +103,7 @@ class GlobalVar(Expr):
     ty: Type | None = ignored(default=None)
 
     def __call__(self, *args: Any) -> Expr:
-        from_expr = ExprWithOps.__call__
-        return from_expr(self, *args)  # type: ignore[arg-type]
+        return Call(self, tuple(as_expr(a) for a in args))
 
     def __hash__(self) -> int:
         return hash(self.name_hint)

@@ -25,6 +25,7 @@ class PrimType(Type):
         if type(self.dtype) is not str:
             set_field(self, "dtype", str(self.dtype))
 
+
 @functools.lru_cache(maxsize=1024)
 def prim_type(dtype: str) -> PrimType:
     """The shared `PrimType` of a dtype."""
@@ -92,6 +93,11 @@ class TensorType(Type):
         if isinstance(self.vdevice, str):
             set_field(self, "vdevice", VDevice.parse(self.vdevice))
         values = getattr(self.shape, "values", None)
+        negative = next(
+            (v.value for v in values or () if isinstance(getattr(v, "value", None), int) and v.value < 0), None
+        )
+        if negative is not None:
+            raise ValueError(f"a tensor's dimension cannot be negative: {negative}")
         if values is not None and self.ndim != len(values):
             if self.ndim != -1:
                 raise ValueError(f"TensorType: ndim={self.ndim} contradicts the shape of {len(values)} dimensions")

@@ -113,7 +113,8 @@ def _floor_mod(a: Expr, b: Expr) -> Expr:
     remainder = intrinsic("fmod", a, b)
     zero = E.const(0, E.scalar_dtype(a))
     opposite = E.And(E.NE(remainder, zero), E.NE(E.LT(remainder, zero), E.LT(b, zero)))
-    return E.Select(opposite, E.Add(remainder, b), remainder)
+    signed_zero = intrinsic("copysign", zero, b)  # numpy: a zero has the divisor's sign
+    return E.Select(E.EQ(remainder, zero), signed_zero, E.Select(opposite, E.Add(remainder, b), remainder))
 
 
 add = _arithmetic("add", "Elementwise sum ``x1 + x2``.", E.Add, np.add, "add")

@@ -99,7 +99,7 @@ negative = _numeric(
     lambda x: E.Mul(x, const(-1, scalar_dtype(x))) if dtypes.is_float(scalar_dtype(x)) else E.Sub(_zero(x), x),
     "neg",
 )
-abs = _numeric("abs", "Absolute value of each element.", np.abs, absolute)
+abs = _numeric("abs", "Absolute value of each element.", np.abs, absolute, "abs")
 relu = _numeric(
     "nn.relu",
     "``max(x, 0)`` of each element; NaN stays NaN.",

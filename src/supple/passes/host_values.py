@@ -67,6 +67,10 @@ class ObjectValue:
 Value: TypeAlias = TensorValue | TupleValue | ShapeValue | NumberValue | ObjectValue
 
 
+CAME = "{object}"
+"""Detail of a check of an object: the runtime describes what came by its kind, dtype and rank (values 0 to 2)."""
+
+
 @dataclass(frozen=True)
 class Where:
     """What is checked, for messages: ``{prefix}: expected {expected}, got ...``. ``param`` is a parameter's index."""
@@ -145,7 +149,7 @@ class Checker:
             return self.adopt_tensor(obj, ty.dtype, dims, ty.ndim, where)
         if isinstance(ty, TupleType):
             count = len(ty.fields)
-            self.out.append(H.CheckObject(obj, Kind.TUPLE, None, count, where.site(f"no tuple of {count} fields")))
+            self.out.append(H.CheckObject(obj, Kind.TUPLE, None, count, where.site(CAME)))
             values: list[Value] = []
             for i, field_type in enumerate(ty.fields):
                 item = self.fresh(f"{obj.name}.{i}")
@@ -157,7 +161,7 @@ class Checker:
         if isinstance(ty, PrimType):
             return NumberValue(self.adopt_number(obj, self.number(f"{obj.name}.value", ty.dtype), where))
         if isinstance(ty, StringType):
-            self.out.append(H.CheckObject(obj, Kind.PYTHON, None, -1, where.site("no string")))
+            self.out.append(H.CheckObject(obj, Kind.PYTHON, None, -1, where.site(CAME)))
             return ObjectValue(obj)
         if isinstance(ty, FuncType):
             raise NotSupportedError(
@@ -170,7 +174,7 @@ class Checker:
     ) -> TensorValue:
         """`adopt` for a tensor of that dtype and those dimensions (None: unknown)."""
         rank = len(dims) if dims is not None else ndim
-        self.out.append(H.CheckObject(obj, Kind.TENSOR, dtype, rank, where.site("another dtype or rank")))
+        self.out.append(H.CheckObject(obj, Kind.TENSOR, dtype, rank, where.site(CAME)))
         memory = self.fresh(f"{obj.name}.data", "memory")
         self.out.append(H.DataOf(memory, obj))
         if rank < 0:
@@ -181,7 +185,7 @@ class Checker:
         return TensorValue(dtype, shape, memory, obj)
 
     def _adopt_shape(self, obj: HostVar, ty: ShapeType, where: Where) -> Value:
-        self.out.append(H.CheckObject(obj, Kind.SHAPE, None, ty.ndim, where.site("another rank")))
+        self.out.append(H.CheckObject(obj, Kind.SHAPE, None, ty.ndim, where.site(CAME)))
         if ty.ndim < 0:
             return ObjectValue(obj)
         dims = ty.values
@@ -227,7 +231,7 @@ class Checker:
             raise NotSupportedError(f"{self.function}: scalars of dtype {dtype} are not supported", where.span)
         kind = Kind.FLOAT if row.kind == "float" else Kind.INT
         wanted = "bool" if row.kind == "bool" else None
-        self.out.append(H.CheckObject(obj, kind, wanted, -1, where.site(f"no {dtype}")))
+        self.out.append(H.CheckObject(obj, kind, wanted, -1, where.site(CAME)))
         self.out.append(H.LoadNumber(var, obj))
         self.signed.add(id(var))
         if row.kind in ("int", "uint") and row.bits < 64:

@@ -43,6 +43,7 @@ from supple.passes.escape import escaping_variables
 from supple.passes.host_kernels import KernelCalls, KernelInfo
 from supple.passes.host_module import HostModule
 from supple.passes.host_values import (
+    CAME,
     Checker,
     NumberValue,
     ObjectValue,
@@ -257,7 +258,7 @@ class _Lowering:
         assert value.shape is not None
         dims = ty.shape.values if isinstance(ty.shape, ShapeExpr) else None
         if value.dtype is None and ty.dtype is not None and value.object is not None:
-            self.emit(H.CheckObject(value.object, Kind.TENSOR, ty.dtype, ty.ndim, where.site("another dtype or rank")))
+            self.emit(H.CheckObject(value.object, Kind.TENSOR, ty.dtype, ty.ndim, where.site(CAME)))
         elif (ty.dtype is not None and ty.dtype != value.dtype) or ty.ndim not in (-1, len(value.shape)):
             never = E.const(False, "bool")
             self.emit(H.Require(never, (), where.site(shape_text(value.shape, value.dtype or "unknown"))))
@@ -290,7 +291,7 @@ class _Lowering:
             return value.fields[e.index]
         assert isinstance(value, ObjectValue)
         where = Where("match", f"{self.name}: field {e.index} of a tuple", "a tuple with that field", "tuple", e.span)
-        self.emit(H.CheckObject(value.object, Kind.TUPLE, None, -1, where.site("another value")))
+        self.emit(H.CheckObject(value.object, Kind.TUPLE, None, -1, where.site(CAME)))
         length = self.check.number("length")
         self.emit(H.LoadDim(length, value.object, -1, True))
         self.emit(H.Require(E.LT(int64(e.index), length), (length,), where.site("a tuple of {0} fields")))

@@ -81,11 +81,12 @@ class Executable:
 
     def __getitem__(self, name: str) -> CompiledFunction:
         """The function of that name; raises ``KeyError`` with close names for a miss."""
-        function = self._functions.get(name)
+        function = self._functions.get(name) if isinstance(name, str) else None
         if function is None:
             known = ", ".join(self._functions) or "none"
             raise KeyError(
-                f"the executable has no function {name!r}{did_you_mean(name, self._functions)} (functions: {known})"
+                f"the executable has no function {name!r}"
+                f"{did_you_mean(str(name), self._functions)} (functions: {known})"
             )
         return function
 
@@ -214,7 +215,7 @@ class CompiledFunction:
             return InternalError(f"{name}: native code returned the unknown status {status}")
         number, _, *values = struct.unpack(f"<ii{abi.CONTEXT_VALUE_COUNT}q", ctypes.string_at(activation.address, 56))
         site = self.executable.program.sites[number]
-        actual = _fill(site.detail, values)
+        actual = _object_came(values) if site.detail == "{object}" else _fill(site.detail, values)
         outermost = values[5] == activation.words[abi.CONTEXT_DEPTH // 8] + 1
         if site.kind == "parameter" and site.param is not None and outermost:
             actual = _shape_of(args[site.param], self.info.params[site.param].spec, actual)
@@ -241,6 +242,17 @@ def _shape_of(value: object, spec: object, otherwise: str) -> str:
         shape = getattr(value, "shape", None)
         return str(tuple(shape)) if shape is not None else otherwise
     return describe(value) if not isinstance(value, (tuple, list)) else otherwise
+
+
+def _object_came(values: Sequence[int]) -> str:
+    """What a native object is, by its kind, dtype code and rank or length."""
+    kind, code, count = values[:3]
+    if kind == abi.Kind.TENSOR:
+        return f"a tensor of {abi.DTYPE_OF_CODE[code]}" + (f" with {count} dimensions" if count >= 0 else "")
+    if kind == abi.Kind.INT or kind == abi.Kind.FLOAT:
+        return f"a number ({abi.DTYPE_OF_CODE.get(code, 'unknown dtype')})"
+    names = {abi.Kind.TUPLE: "a tuple", abi.Kind.SHAPE: "a shape", abi.Kind.PYTHON: "a string or another Python object"}
+    return names[abi.Kind(kind)] + (f" of {count}" if count >= 0 else "")
 
 
 def _fill(message: str, values: Sequence[int]) -> str:

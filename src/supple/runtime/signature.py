@@ -273,7 +273,7 @@ def _array(where: str, spec: TensorSpec, value: Any) -> NDArray:
         raise ArgumentError(f"{where}: {error}") from None
     except TypeError:
         raise ArgumentError(f"{where}: expected {spec.text}, got {describe(value)}") from None
-    except RuntimeError as error:  # numpy's answer to a DLPack dtype that it does not have
+    except (RuntimeError, ValueError) as error:  # numpy's answers to a dtype it does not have, and to a bad capsule
         raise ArgumentError(f"{where}: expected {spec.text}: {error}") from None
 
 

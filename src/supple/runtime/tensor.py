@@ -140,6 +140,8 @@ def as_array(value: Any) -> NDArray:
     Raises ``TypeError`` for anything else, and ``BufferError`` when the object cannot be shared (another device, a
     tensor that requires a gradient, a dtype that numpy does not have).
     """
+    if isinstance(value, np.ma.MaskedArray):
+        raise BufferError("a masked array hides elements; pass array.filled(value)")
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, Tensor):

@@ -16,10 +16,11 @@ from typing import Any, NoReturn
 from supple.base.errors import DiagnosticError, InternalError, NotSupportedError, TypeCheckError
 from supple.base.registry import did_you_mean
 from supple.base.source import Span
-from supple.ir.expr import And, Not, Or, Var, as_expr, is_scalar, match_dtypes, scalar_dtype
+from supple.ir.expr import TENSOR_OPERATORS, And, Not, Or, Var, as_expr, is_scalar, match_dtypes, scalar_dtype
 from supple.ir.graph import GlobalVar
 from supple.ir.node import Expr
 from supple.ir.op import Op
+from supple.ir.types import TensorType
 from supple.script.forms import (
     DtypeForm,
     Form,
@@ -308,7 +309,9 @@ class Evaluator:
                 raise self.error(node, "'is' and 'in' have no meaning on values of the program")
             if isinstance(left, (int, float)) and is_scalar(right):  # Python would swap the sides of 3 < x
                 left = match_dtypes(left, right)[0]
-            part = _COMPARE[type(op)](left, right)
+            part = _same_tensors(op, left, right)
+            if part is None:
+                part = _COMPARE[type(op)](left, right)
             if result is None:
                 result = part
             elif isinstance(result, Expr) or isinstance(part, Expr):
@@ -503,6 +506,14 @@ _EVALUATORS: dict[type[ast.expr], Callable[[Evaluator, Any], Steps]] = {
     ast.Lambda: Evaluator._python,
     ast.JoinedStr: Evaluator._python,
 }
+
+
+def _same_tensors(op: ast.cmpop, left: Any, right: Any) -> Any:
+    """``==`` and ``!=`` of tensors, elementwise; None for anything else. (In Python they compare identity.)"""
+    name = {ast.Eq: "eq", ast.NotEq: "ne"}.get(type(op))
+    if name is None or not any(isinstance(getattr(v, "ty", None), TensorType) for v in (left, right)):
+        return None
+    return TENSOR_OPERATORS[name](left, right)
 
 
 def module_attribute(evaluator: Evaluator, module: Any, node: ast.Attribute) -> Any:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from supple.base import dtypes
 from supple.base.errors import NotSupportedError, TypeCheckError
 from supple.base.registry import did_you_mean
@@ -42,7 +44,7 @@ from supple.ir.node import Expr, Stmt, Type
 from supple.ir.types import PointerType, PrimType, prim_type
 from supple.script.evaluate import Environment, describe
 from supple.script.forms import Declaration, DtypeForm, Form, FormCall, Fresh, as_name
-from supple.script.loop_buffers import buffer_from, region_index, store_index
+from supple.script.loop_buffers import buffer_from, buffer_view, region_index, store_index
 from supple.script.loop_forms import ASSIGNABLE, LOOPS, SCOPES, STATEMENTS, VALUES, finish_block, launch_as
 from supple.script.loop_state import BlockInfo, LoopSpec, LoopState
 from supple.script.macros import Macro, expand
@@ -454,6 +456,14 @@ class LoopParser(LoopState):
 
     def _check_rebinding(self, target: ast.Name) -> None:
         """In Python an inner assignment would change the outer name; here it would not: refuse what reads so."""
+        buffer = next((s[target.id] for s in self.scopes if is_buffer(s.get(target.id))), None)
+        if buffer is not None:
+            raise self.error(
+                target,
+                f"{target.id!r} is a buffer: assigning to its name would not write into it",
+                hint=f"write to an element: {target.id}[{', '.join('i' * len(buffer.ty.shape))}] = ...",
+                rule="rebind",
+            )
         for scope in self.scopes[1:-1]:
             old = scope.get(target.id)
             if isinstance(old, Var) and is_scalar(old) and id(old) not in self.block_vars:
@@ -533,6 +543,8 @@ class LoopParser(LoopState):
         self.emit(BufferStore(buffer, self._converted(value, dtype, lanes, node), indices), target)
 
     def _converted(self, value: Any, dtype: str, lanes: int, node: ast.expr) -> Expr:
+        if isinstance(value, np.generic):
+            value = value.item()
         if isinstance(value, float) and not dtypes.is_float(dtype):
             raise TypeCheckError(f"cannot store {value!r}", self.span(node), dtype, "float", "write an integer")
         if not isinstance(value, Expr):
@@ -577,6 +589,8 @@ class LoopParser(LoopState):
         if isinstance(value, Var) and is_buffer(value) and node.attr == "data":
             data = buffer_type(value).data
             return value if data is None else data
+        if isinstance(value, Var) and is_buffer(value) and node.attr == "view":
+            return lambda *shape, dtype=None: buffer_view(self, value, shape, dtype)
         return super().attribute(value, node)
 
     def subscript(self, value: Any, index: Any, node: ast.Subscript) -> Any:
@@ -588,7 +602,7 @@ class LoopParser(LoopState):
         return super().subscript(value, index, node)
 
     def missing_name(self, node: ast.Name) -> Any:
-        if node.id in self.symbols:
+        if node.id in self.symbols and not self.may_define:
             raise self.error(
                 node,
                 f"undefined variable {node.id!r}",

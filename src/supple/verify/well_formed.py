@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from supple.base.errors import DiagnosticError, Note, TypeCheckError
 from supple.base.registry import did_you_mean
 from supple.base.source import Span
-from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var, place_of_use
+from supple.ir.expr import BufferLoad, Call, DataflowVar, TupleGetItem, Var, place_of_use
 from supple.ir.graph import (
     DataflowBlock,
     ExternFunc,
@@ -21,12 +21,12 @@ from supple.ir.graph import (
     Tuple,
     VarBinding,
 )
-from supple.ir.loop import PrimFunc
+from supple.ir.loop import BufferRegion, BufferStore, MatchBufferRegion, PrimFunc
 from supple.ir.module import BaseFunc, IRModule
-from supple.ir.node import Expr, Type
+from supple.ir.node import Expr, Type, children
 from supple.ir.op import Op
 from supple.ir.types import BufferType, FuncType, PrimType, TensorType
-from supple.ir.walk import free_symbols, substitute
+from supple.ir.walk import free_symbols, post_order, substitute
 from supple.sym.relate import assignable, defined_symbols, dims_text, tensor_dims
 from supple.sym.simplify import same_shape
 from supple.verify.events import events, operands
@@ -295,6 +295,7 @@ def _check_call_tir(call: Call, callee: Expr, target: PrimFunc) -> Iterator[Faul
             notes=[Note(f"{name} is defined here", target.span)] if target.span else [],
         )
         return
+    yield from _outputs_are_written(call, name, target, len(args), len(fresh))
     symbols: dict[Var, Expr] = {}
     for position, (param, (arg, ty)) in enumerate(zip(target.params, given, strict=True)):
         role = "output" if arg is None else "argument"
@@ -310,6 +311,27 @@ def _check_call_tir(call: Call, callee: Expr, target: PrimFunc) -> Iterator[Faul
                 notes=[Note(f"{param.name} is declared here", param.span)] if param.span else [],
             )
             return
+
+
+def _outputs_are_written(call: Call, name: str, target: PrimFunc, inputs: int, outputs: int) -> Iterator[Fault]:
+    """An output that no statement writes would be returned as it was allocated. (A buffer that is passed on by its
+    address, or viewed, may be written there.)"""
+    written: set[int] = set()
+    for found in post_order(target.body):
+        if isinstance(found, BufferStore):
+            written.add(id(found.buffer))
+        elif isinstance(found, MatchBufferRegion):
+            written.add(id(found.source.buffer))
+        elif not isinstance(found, (BufferLoad, BufferRegion)):
+            written.update(id(c) for c in children(found) if isinstance(c, Var) and isinstance(c.ty, BufferType))
+    for param in target.params[inputs : inputs + outputs]:
+        if isinstance(param.ty, BufferType) and id(param) not in written:
+            yield _fault(
+                f"call_tir of {name}: no statement of {name} writes into {param.name}, which is an output",
+                call.span,
+                "unwritten_output",
+                notes=[Note(f"{param.name} is declared here", param.span)] if param.span else [],
+            )
 
 
 def _mismatch(param: Var, ty: Type | None, symbols: dict[Var, Expr]) -> tuple[str, str] | None:
