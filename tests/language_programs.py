@@ -20,7 +20,7 @@ class Program:
 
     names: tuple[str, ...]
     text: str
-    args: Callable[[], list[Any]] = lambda: []
+    args: Callable[[], list[Any]] = list
     interp: bool | str = True
     native: bool | str = True
     entry: str = "main"
@@ -64,7 +64,8 @@ _LOOP = """
 def module(names: str, body: str, functions: str = _LOOP, *, deco: str = "", head: str = "", **rest: Any) -> None:
     """A module with the loop function ``double`` and a graph function of ``x`` and ``y``."""
     lines = "\n".join(f"        {line}" for line in body.strip("\n").split("\n"))
-    main = f'    @R.function{deco}\n    def main(x: R.Tensor((4, 4), "float32"), y: R.Tensor((4, 4), "float32")):\n{lines}\n'
+    params = 'x: R.Tensor((4, 4), "float32"), y: R.Tensor((4, 4), "float32")'
+    main = f"    @R.function{deco}\n    def main({params}):\n{lines}\n"
     program(names, f"@I.ir_module\nclass Module:\n{head}{functions}\n{main}", **rest)
 
 
@@ -98,8 +99,8 @@ graph("R.Callable", """
 f = g
 a = f(x)
 return a
-""", params='x: R.Tensor((4, 4), "float32"), g: R.Callable((R.Tensor((4, 4), "float32"),), R.Tensor((4, 4), "float32"))',
-      args=lambda: [], interp=NO_VALUE, native=NO_VALUE)  # fmt: skip
+""", params='x: R.Tensor((4,), "float32"), g: R.Callable((R.Tensor((4,), "float32"),), R.Tensor((4,), "float32"))',
+      args=list, interp=NO_VALUE, native=NO_VALUE)  # fmt: skip
 module("R.call_tir", 'a = R.call_tir(cls.double, (x,), out_ty=R.Tensor((4, 4), "float32"))\nreturn R.add(a, y)'.replace(
     "cls", "Module"))
 module("R.call_tir_inplace", """
@@ -157,7 +158,9 @@ program("R.DTensor R.device_mesh I.Range", """
 class Module:
     I.module_global_infos({"mesh": [R.device_mesh((2, 2), I.Range(0, 4)), R.device_mesh((1,), [5])]})
     @R.function
-    def main(x: R.DTensor((128, 128), "float32", "mesh[0]", "S[0], R")) -> R.DTensor((128, 128), "float32", "mesh[0]", "S[0], R"):
+    def main(
+        x: R.DTensor((128, 128), "float32", "mesh[0]", "S[0], R"),
+    ) -> R.DTensor((128, 128), "float32", "mesh[0]", "S[0], R"):
         return x
 """, interp=NO_VALUE, native=NO_VALUE)  # fmt: skip
 program("R.ExternFunc", """
@@ -319,8 +322,8 @@ y = T.bind(x * x)
 z = T.float32()
 B[0] = T.Let(z + y, where={z: x})
 """)  # fmt: skip
-loop("T.floordiv T.floormod T.Div T.FloorDiv T.truncmod T.ceildiv T.shift_left T.shift_right T.bitwise_and T.bitwise_or",
-     """
+loop("T.floordiv T.floormod T.Div T.FloorDiv T.truncmod T.ceildiv T.shift_left T.shift_right T.bitwise_and "
+     "T.bitwise_or", """
 for i in range(16):
     B[i] = T.Cast("float32", T.floordiv(i, 3) + T.floormod(i, 3) + T.Div(i, 4) + T.FloorDiv(i, 5) + T.truncmod(i, 3))
 B[0] = T.Cast("float32", T.ceildiv(7, T.int32(2)) + T.shift_left(T.int32(1), 3) + T.shift_right(T.int32(16), 2))
@@ -387,7 +390,8 @@ for i in range(16):
         T.break_loop()
     B[i] = A[i]
 """)  # fmt: skip
-loop("T.Return", "if A[2] > T.float32(0):\n    T.Return(0)\nB[0] = A[0]", native="a loop function that returns a value: " + HOST)
+loop("T.Return", "if A[2] > T.float32(0):\n    T.Return(0)\nB[0] = A[0]",
+     native="a loop function that returns a value: " + HOST)  # fmt: skip
 program("T.inline T.macro", """
 @T.inline
 def copy(B, A, i):
@@ -400,7 +404,8 @@ def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
 """, args=lambda: [tensor(16), np.zeros(16, "float32")])  # fmt: skip
 loop("T.target", 'T.func_attr({"target": T.target("llvm")})\nB[0] = A[0]')
 _SYSTEM = "for backends: kept as written"
-loop("T.address_of T.isnullptr T.call_extern T.call_packed T.call_cpacked T.tvm_call_cpacked T.call_llvm_pure_intrin", """
+loop("T.address_of T.isnullptr T.call_extern T.call_packed T.call_cpacked T.tvm_call_cpacked "
+     "T.call_llvm_pure_intrin", """
 T.evaluate(T.address_of(A[0]))
 T.evaluate(T.isnullptr(A.data))
 T.evaluate(T.call_extern("int32", "f", A.data, 3))

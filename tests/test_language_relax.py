@@ -139,7 +139,7 @@ def main(x: R.Tensor((2,), "float32")):
         from_source(text)
 
 
-# ------------------------------------------------------------------------------------------------------- whole functions
+# ------------------------------------------------------------------------------------------------------ whole functions
 
 
 @R.function
@@ -181,7 +181,9 @@ def test_functions_are_inlined():
             return R.add(y, y)
 
         @R.function(private=True)
-        def linear(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, "m"), "float32")) -> R.Tensor(("n", "m"), "float32"):
+        def linear(
+            x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, "m"), "float32")
+        ) -> R.Tensor(("n", "m"), "float32"):
             with R.dataflow():
                 y = R.matmul(x, w)
                 R.output(y)
@@ -201,7 +203,7 @@ def f(x: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
     assert again.params[0] is not recursive.params[0]
 
 
-# ------------------------------------------------------------------------------------------- builder, patterns, rewriting
+# ----------------------------------------------------------------------------------------- builder, patterns, rewriting
 
 
 def test_a_program_built_with_the_public_names():
@@ -299,13 +301,12 @@ def test_a_mutator():
 
     @R.function
     def f(x: R.Tensor((2,), "float32")):
-        y = R.nn.relu(x)
-        return y
+        return R.nn.relu(x)
 
     assert "R.add(lv, lv)" in Double().visit_expr(f).script() or "R.add(" in Double().visit_expr(f).script()
 
 
-# -------------------------------------------------------------------------------------------------------- Python modules
+# ------------------------------------------------------------------------------------------------------- Python modules
 
 
 @I.ir_module
@@ -345,5 +346,5 @@ def test_python_functions_and_compiled_ones_in_one_class():
     with pytest.raises(ArgumentError, match="did you mean"):
         m.call_py_func("thre", [])
     with pytest.raises(AttributeError, match="did you mean"):
-        m.mai  # noqa: B018
+        m.mai
     assert structural_equal(from_source(Mixed.script()), Mixed)

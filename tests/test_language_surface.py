@@ -1,4 +1,4 @@
-"""Every name of the language has a program that parses, prints, reads back and runs; the documented table is current."""
+"""Every name of the language has a program that parses, prints, reads back and runs; the table is current."""
 
 from __future__ import annotations
 
@@ -116,13 +116,19 @@ def test_every_name_of_the_surface_is_accounted_for():
     for name in language_names():
         if name in known or name.startswith(LATER):
             continue
-        if name.startswith("R.") and (name[2:] in forms or not hasattr(R, "__never__")) and name[2:] not in LANGUAGE:
-            continue  # an operator: its own tests, or not there yet
+        if name.startswith("R.") and (name[2:] in forms or name[2:] in OPERATORS):
+            continue  # an operator has tests of its own, or is not there yet
         missing.append(name)
     assert missing == []
 
 
-LANGUAGE = frozenset(name[2:] for item in programs.PROGRAMS for name in item.names if name.startswith("R."))
+OPERATORS = frozenset((
+    "layout_transform", "quantize", "dequantize", "dynamic_strided_slice", "slice_scatter", "index_put", "unique",
+    "nonzero", "einsum", "bucketize", "multinomial_from_uniform", "collapse_sum_to", "collapse_sum_like", "meshgrid",
+    "reverse_sequence", "hamming_window", "outer", "linear", "scatter_elements", "scatter_nd", "gather_elements",
+    "gather_nd", "topk", "argsort", "sort", "median", "cumsum", "cumprod", "one_hot",
+))  # fmt: skip
+"""Operators of the surface that may come with the operators' own work."""
 
 
 @pytest.mark.parametrize("name", programs.REFUSED)

@@ -615,7 +615,7 @@ class GraphParser(SymbolEvaluator):
                 hint=f"add it to the block's output: R.output({node.id})",
                 rule="output",
             )
-        if node.id in self.symbols:
+        if node.id in self.symbols and not self.may_define:
             raise self.error(
                 node,
                 f"undefined variable {node.id!r}",

@@ -223,6 +223,15 @@ def decl_buffer(
     return Declaration(make)
 
 
+def buffer_view(p: LoopState, buffer: Var, shape: tuple[Any, ...], dtype: Any) -> Declaration:
+    """``C = A.view(4, 4)``: the same storage with another shape."""
+    ty = buffer_type(buffer)
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = tuple(shape[0])
+    data = buffer if ty.data is None else ty.data
+    return decl_buffer(p, shape, ty.dtype if dtype is None else dtype, data=data, scope=ty.scope)
+
+
 # ------------------------------------------------------------------------------------------------- indices and regions
 
 

@@ -89,6 +89,7 @@ class LoopParser(LoopState):
 
     def _signature(self, node: ast.FunctionDef) -> None:
         self.may_define = True
+        self.note_quoted(a.annotation for a in (*node.args.posonlyargs, *node.args.args))
         values = [(arg, self._annotation(arg)) for arg in plain_parameters(self, node)]
         made: dict[str, Var] = {}
         for arg, value in values:  # scalars first: a buffer's shape may mention them

@@ -22,6 +22,7 @@ from supple.ir.op import OPS
 from supple.ops import calls as _calls
 from supple.ops import forms as _forms
 from supple.passes.pattern_rewriter import rewriter as _rewriter
+from supple.runtime.device import Device as _Device
 from supple.runtime.device import device as _device
 from supple.script import type_forms as _types
 from supple.script.entry import GraphDecorator, MacroForm
@@ -43,8 +44,20 @@ String = _types.String
 ExternFunc = _graph.ExternFunc
 TupleGetItem = _expr.TupleGetItem
 ShapeExpr = _graph.ShapeExpr
-device = _device
 macro = MacroForm("R.macro", "A function whose statements are read where it is called.")
+
+
+def device(device_type: _Value = "cpu", index: int = 0) -> _Device:
+    """A device by its kind, or DLPack's number of the kind: ``R.device("cpu", 0)``."""
+    kind = "cpu" if device_type in (1, None) else device_type
+    if not isinstance(kind, str):
+        raise NotSupportedError(f"R.device: devices of type {kind!r} are not supported, only the CPU is")
+    return _device(kind, int(index or 0))
+
+
+def cpu(index: int = 0) -> _Device:
+    """The CPU."""
+    return device("cpu", index)
 
 
 def device_mesh(shape: _Value, device_ids: _Value) -> _ir_types.DeviceMesh:
@@ -229,7 +242,7 @@ _LATER = frozenset((
 _OWN = [
     "function", "dataflow", "seq", "output", "match_cast", "func_attr", "Tensor", "Tuple", "Shape", "Prim", "Callable",
     "Object", "Any", "String", "ExternFunc", "const", "shape", "prim_value", "call_tir", "call_tir_inplace",
-    "call_dps_packed", "call_packed", "call_pure_packed", "DTensor", "TupleGetItem", "ShapeExpr", "device",
+    "call_dps_packed", "call_packed", "call_pure_packed", "DTensor", "TupleGetItem", "ShapeExpr", "device", "cpu",
     "device_mesh", "macro", "rewriter", "call_tir_with_grad", "call_inplace_packed", "call_builtin_with_ctx",
     "make_closure", "invoke_closure", "invoke_pure_closure", "call_py_func", "assert_op", *_SPELLED,
 ]  # fmt: skip

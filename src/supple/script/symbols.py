@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from supple.base import dtypes
@@ -45,7 +46,15 @@ class SymbolEvaluator(Evaluator):
         self.symbols: dict[str, Var] = {}
         self.declared: dict[str, str] = {}
         self.may_define = False
+        self.quoted: set[str] = set()  # names that stand as text in the signature
         self.at: ast.AST | None = None
+
+    def note_quoted(self, annotations: Iterable[ast.expr | None]) -> None:
+        """Note the names that a signature's annotations mention as text: there they may also stand without quotes."""
+        for annotation in annotations:
+            for node in ast.walk(annotation) if annotation is not None else ():
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+                    self.quoted.add(node.value)
 
     def symbol(self, name: str, place: Span | None = None) -> Var:
         """The function's symbol of that name, made at its first use in the signature."""
@@ -61,6 +70,11 @@ class SymbolEvaluator(Evaluator):
             found = Var(name, prim_type(self.declared.get(name, "int64")), span=place)
             self.symbols[name] = found
         return found
+
+    def missing_name(self, node: ast.Name) -> Any:
+        if self.may_define and (node.id in self.symbols or node.id in self.quoted):
+            return self.symbol(node.id, self.span(node))  # a signature that also names it as text
+        return super().missing_name(node)
 
     def _name(self, node: ast.Name) -> Any:
         value = super()._name(node)

@@ -271,6 +271,11 @@ def target(target_config: Any, host: Any = None) -> Target:
     return Target.parse(target_config)
 
 
+def tvm_storage_sync(storage_scope: Any, is_load: Any = False, num_blocks: Any = -1) -> Expr:
+    """Wait for the other threads."""
+    return _intrinsics.opaque("tvm_storage_sync", storage_scope, is_load, num_blocks)
+
+
 def ptr(dtype: Any, storage_scope: Any = "global") -> Expr:
     """A new pointer variable."""
     return _expr.Var("ptr", PointerType(as_dtype(dtype, "T.ptr"), str(storage_scope)))
@@ -297,13 +302,15 @@ def _intrinsic_function(name: str) -> Any:
     return make
 
 
-_SPECIAL = {"if_then_else", "reinterpret", "call_extern", "call_pure_extern", "call_packed"}
+_SPECIAL = {"if_then_else", "reinterpret", "call_extern", "call_pure_extern", "call_packed", "tvm_storage_sync"}
 _PLAIN = {
     name.partition(".")[2]: _intrinsic_function(name.partition(".")[2])
     for name in OPS
     if name.startswith("tirx.") and name.partition(".")[2] not in _SPECIAL
 }
 _PLAIN["power"] = _PLAIN["pow"]
+_PLAIN["tvm_call_cpacked"] = _PLAIN["call_cpacked"]
+_PLAIN["tvm_call_packed_lowered"] = _PLAIN["call_packed_lowered"]
 
 _TILE_DIALECT = frozenset((
     "cuda", "ptx", "tile", "nvshmem", "Tx", "cta", "warp", "warpgroup", "thread", "kernel", "device_entry", "cluster",
