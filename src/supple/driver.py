@@ -14,7 +14,7 @@ from typing import Any
 
 from supple.base import dtypes
 from supple.base.config import config
-from supple.base.errors import NotSupportedError
+from supple.base.errors import DiagnosticError, NotSupportedError
 from supple.base.target import Target
 from supple.base.target import target as make_target
 from supple.codegen.host import emit_host, entry_symbol
@@ -175,7 +175,8 @@ def _generate(mod: IRModule, target: Target, context: Context, results: str, ali
         for index, (var, func) in enumerate(mod.items()):
             if isinstance(func, PrimFunc):
                 symbol = f"kernel.{index}.{re.sub(r'[^A-Za-z0-9_]', '_', var.name_hint)}"
-                kernels[var.name_hint] = emit_kernel(func, symbol, target, sites, title=var.name_hint)
+                with _placed(func):
+                    kernels[var.name_hint] = emit_kernel(func, symbol, target, sites, title=var.name_hint)
     with context.step("llvm kernels"):
         for code in kernels.values():
             context.dump(code.name, code.llvm_text, "ll")
@@ -196,6 +197,17 @@ def _generate(mod: IRModule, target: Target, context: Context, results: str, ali
         tuple(objects), functions, tuple(host.constants), tuple(sites), tuple(host.calls), readable, results,
         context.timings,
     )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _placed(func: PrimFunc) -> Iterator[None]:
+    """An error without a place is one of the function."""
+    try:
+        yield
+    except DiagnosticError as error:
+        if error.span is None:
+            error.span = func.span
+        raise
 
 
 def _functions(mod: IRModule, host: HostModule, public: list[str], alias: str | None) -> tuple[FunctionInfo, ...]:

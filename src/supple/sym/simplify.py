@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from supple.base import dtypes
+from supple.base.errors import DiagnosticError
 from supple.ir import expr as E
 from supple.ir.expr import IntImm, Var
 from supple.ir.node import Expr, children
@@ -66,6 +67,14 @@ def _is_widening(e: Expr) -> bool:
     return source.kind == target.kind == "int" and source.bits <= target.bits and dtypes.lanes(e.dtype) == 1
 
 
+def _literal(value: int, dtype: str) -> IntImm:
+    """A literal; raises `DiagnosticError` for a number that the dtype does not hold (a size of 2**80)."""
+    try:
+        return IntImm(value, dtype)
+    except OverflowError:
+        raise DiagnosticError(f"the number {value} does not fit in {dtype}", rule="size") from None
+
+
 def from_poly(p: Poly, dtype: str = "int64") -> Expr:
     """An expression with that canonical form; ``%`` where it can be read off."""
     p, mods = P.split_mods(p)
@@ -75,22 +84,22 @@ def from_poly(p: Poly, dtype: str = "int64") -> Expr:
         if factors:
             terms.append((functools.reduce(E.Mul, factors), coefficient))
     for dividend, divisor, factor in mods:
-        terms.append((E.FloorMod(from_poly(dividend, dtype), IntImm(divisor, dtype)), factor))
+        terms.append((E.FloorMod(from_poly(dividend, dtype), _literal(divisor, dtype)), factor))
     terms.sort(key=lambda term: term[1] < 0)  # positive terms first: m - n, not n * -1 + m
     result: Expr | None = None
     for product, coefficient in terms:
         size = abs(coefficient)
-        scaled = product if size == 1 else E.Mul(product, IntImm(size, dtype))
+        scaled = product if size == 1 else E.Mul(product, _literal(size, dtype))
         if result is None:
-            result = scaled if coefficient > 0 else E.Mul(product, IntImm(coefficient, dtype))
+            result = scaled if coefficient > 0 else E.Mul(product, _literal(coefficient, dtype))
         else:
             result = E.Add(result, scaled) if coefficient > 0 else E.Sub(result, scaled)
     rest = p.terms.get((), 0)
     if result is None:
-        return IntImm(rest, dtype)
+        return _literal(rest, dtype)
     if rest > 0:
-        return E.Add(result, IntImm(rest, dtype))
-    return E.Sub(result, IntImm(-rest, dtype)) if rest < 0 else result
+        return E.Add(result, _literal(rest, dtype))
+    return E.Sub(result, _literal(-rest, dtype)) if rest < 0 else result
 
 
 _BUILD: dict[str, type[E.BinaryOp]] = {"floordiv": E.FloorDiv, "floormod": E.FloorMod, "min": E.Min, "max": E.Max}
