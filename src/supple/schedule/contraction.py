@@ -34,7 +34,7 @@ from supple.base import dtypes
 from supple.base.target import Target
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, Var
-from supple.ir.loop import AllocBuffer, Buffer, BufferStore
+from supple.ir.loop import AllocBuffer, Buffer, BufferStore, SeqStmt
 from supple.ir.node import Expr, Stmt
 from supple.ir.walk import transform
 from supple.schedule import loops as L
@@ -42,6 +42,9 @@ from supple.schedule.merge import can_merge, merge
 
 PACK_ROWS = 6
 """From this many rows on (at least a tile's), packing the right operand costs less than it saves."""
+
+PACK_DEPTH = 8
+"""Rows of the right operand that are packed at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +208,10 @@ class ContractionRule:
         def across(panel: Expr) -> Stmt:  # read along k, which is contiguous
             return L.loop("c", width, lambda c: L.loop("k", self.K, lambda k: copy(panel, k, c)))
 
-        def down(k: Expr) -> Stmt:  # read along the columns, which are contiguous
-            return L.loop("jo", whole, lambda panel: L.unrolled("cv", tile.vectors, lambda v: L.vectorized(
-                "c", tile.lanes, lambda lane: copy(panel, k, L.add(L.mul(v, tile.lanes), lane)))))  # fmt: skip
+        def down(first: Expr, rows: Expr | int) -> Stmt:  # read along the columns, which are contiguous
+            return L.loop("jo", whole, lambda panel: L.loop("k", rows, lambda k: L.unrolled(
+                "cv", tile.vectors, lambda v: L.vectorized("c", tile.lanes, lambda lane: copy(
+                    panel, L.add(first, k), L.add(L.mul(v, tile.lanes), lane))))))  # fmt: skip
 
         def partial(k: Expr) -> Stmt:
             return L.block(
@@ -217,20 +221,34 @@ class ContractionRule:
             )  # fmt: skip
 
         return L.block(
-            L.loop("jo", whole, across) if self.c.right_is_transposed else L.loop("k", self.K, down),
+            *self._pack_whole(across, down, whole),
             L.when(L.at_least(rest, 1), L.loop("k", self.K, partial)),
         )
+
+    def _pack_whole(
+        self, across: Callable[[Expr], Stmt], down: Callable[[Expr, Expr | int], Stmt], whole: Expr
+    ) -> list[Stmt]:
+        """The panels that are full: along the reduction, or some rows of B at a time, so that a few streams are read
+        and what is written to a panel lies together."""
+        if self.c.right_is_transposed:
+            return [L.loop("jo", whole, across)]
+        blocks = L.div(self.K, PACK_DEPTH)
+        done = L.mul(blocks, PACK_DEPTH)
+        return [
+            L.loop("ko", blocks, lambda ko: down(L.mul(ko, PACK_DEPTH), PACK_DEPTH)),
+            down(done, L.sub(self.K, done)),
+        ]
 
     def _blocked(
         self, at: dict[Var, Expr], tile: Tile, panels: Expr, source: Callable[[Expr, Expr, Expr], Expr]
     ) -> Stmt:
         """Blocks of row tiles whose part of A stays in the second-level cache, each with all panels of B."""
-        full = L.ceildiv(self.M, tile.rows) if self.idempotent else L.div(self.M, tile.rows)
+        full = L.div(self.M, tile.rows)
         size = dtypes.nbytes(self.c.dtype)
-        depth = max(128, self.target.l2_bytes // 8 // (tile.columns * size) // 64 * 64)  # of a block of k
+        depth = max(128, self.target.l2_bytes // 16 // (tile.columns * size) // 64 * 64)  # of a block of k
         known = L.constant(self.K)
         per_block: Expr
-        rows_in_cache = max(1, self.target.l2_bytes // 2 // (tile.rows * size))
+        rows_in_cache = max(1, self.target.l2_bytes // 4 // (tile.rows * size))
         if known is not None:
             per_block = L.number(max(1, rows_in_cache // max(1, min(known, depth))))
         else:
@@ -245,14 +263,22 @@ class ContractionRule:
             def tile_of(io: Expr, jo: Expr) -> Stmt:
                 number = E.Add(first, io)
                 own = None if part is None else part(number)
-                return self._micro(at, tile, self._first_row(number, tile), jo, source, own)
+                return self._micro(at, tile, E.Mul(number, L.number(tile.rows)), jo, source, own)
 
-            return L.loop("jo", panels, lambda jo: L.loop("io", count, lambda io: tile_of(io, jo)))
+            def rest(jo: Expr) -> Stmt:
+                if not self.idempotent:  # done row by row, after the blocks
+                    return SeqStmt(())
+                own = None if part is None else part(full)
+                made = self._last_rows(at, tile, jo, source, own)
+                return L.when(E.EQ(E.Add(first, count), full), made) if made is not None else SeqStmt(())
+
+            return L.loop("jo", panels, lambda jo: L.block(L.loop("io", count, lambda io: tile_of(io, jo)), rest(jo)))
 
         if known is not None and known <= depth:
             whole = L.loop("ib", blocks, lambda ib: block_of(ib, None))
         else:
-            partial = Buffer("partial", (full, panels, L.number(tile.rows), L.number(tile.columns)), self.c.dtype)
+            shape = (L.add(full, 1), panels, L.number(tile.rows), L.number(tile.columns))
+            partial = Buffer("partial", shape, self.c.dtype)
             self.partial = partial
             parts = E.Max(L.ceildiv(self.K, depth), L.number(1))
 
@@ -274,6 +300,24 @@ class ContractionRule:
         done = L.mul(full, tile.rows)
         rest = self._rows_one_by_one(at, tile, done, L.sub(self.M, done), panels, source)
         return L.block(whole, rest)
+
+    def _last_rows(
+        self, at: dict[Var, Expr], tile: Tile, panel: Expr, source: Callable[[Expr, Expr, Expr], Expr],
+        part: Part | None,
+    ) -> Stmt | None:  # fmt: skip
+        """The rows that are left of whole tiles: one more tile, of four rows if that is enough, that ends at the last
+        row; None when nothing is left."""
+        rest = L.sub(self.M, L.mul(L.div(self.M, tile.rows), tile.rows))
+        small = Tile(min(4, tile.rows), tile.vectors, tile.lanes)
+
+        def ending(t: Tile) -> Stmt:
+            return self._micro(at, t, L.sub(self.M, L.number(t.rows)), panel, source, part)
+
+        some, few = L.at_least(rest, 1), L.at_least(L.number(small.rows), rest)
+        if some is False:
+            return None
+        either = ending(small) if few is True else ending(tile) if few is False else None
+        return L.when(some, either if either is not None else L.when(few, ending(small), ending(tile)))
 
     def _first_row(self, number: Expr, tile: Tile) -> Expr:
         """Where a tile begins; the last one ends at the last row."""
