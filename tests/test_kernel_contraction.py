@@ -271,3 +271,15 @@ def test_rows_of_several_axes_are_one() -> None:
     source = BATCHED.format(left="(L, M, K)", right="(K, N)", at_left="v_l, v_i, v_k", at_right="v_k, v_j")
     text = schedule_func(from_source(source), host()).script()
     assert "X_view" in text and "Z_view" in text
+
+
+@pytest.mark.parametrize(("n", "k"), [(300, 37), (257, 130), (256, 64), (130, 35)])
+@pytest.mark.parametrize("bias", [None, "T.max(Y[v_i, v_j] + B[v_j], T.float32(0.0))"])
+def test_rows_of_a_large_operand_are_streamed(n: int, k: int, bias: str | None) -> None:
+    small = dataclasses.replace(host(), l2_bytes=8192)
+    made = matmul(dims=("M", n, k), bias=bias)
+    streamed, direct = Kernel(made, target=small, distrust=True), Kernel(made)
+    assert "waiting" in streamed.scheduled.script()
+    for m in (1, 2, 3, 4, 5, 6, 7, 13):
+        one = check(streamed, m, n, k, bias=bias is not None)
+        assert one.tobytes() == check(direct, m, n, k, bias=bias is not None).tobytes()

@@ -46,6 +46,9 @@ PACK_ROWS = 6
 PACK_DEPTH = 8
 """Rows of the right operand that are packed at a time."""
 
+STREAM_ROWS = 8
+"""Rows of the right operand that are read side by side where it comes from memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tile:
@@ -83,6 +86,21 @@ class Part:
     tile: Expr
 
 
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A few rows of B that all columns take before the next ones are read: the first of them and how many; where sums
+    wait in between, ``waiting[side, row, column]``, read from one side and left on the other, so that columns and rows
+    which two tiles share are summed once."""
+
+    first: Expr
+    count: Expr
+    is_first: Expr
+    is_last: Expr
+    waiting: Var
+    source: Expr
+    target: Expr
+
+
 class ContractionRule:
     """The loops of one contraction."""
 
@@ -101,6 +119,7 @@ class ContractionRule:
         self.packed: Var | None = None
         self.rest: Var | None = None
         self.partial: Var | None = None
+        self.waiting: Var | None = None
 
     def build(self) -> Stmt:
         """The statement that replaces the nest (and its fused consumer)."""
@@ -118,8 +137,11 @@ class ContractionRule:
             return self._in_place(at) if many is False else L.when(many, self._packed(at), self._in_place(at))
 
         nest = L.around(outer, {}, body)
-        allocations: list[Stmt] = [AllocBuffer(b) for b in (self.packed, self.rest, self.partial) if b is not None]
+        allocations: list[Stmt] = [AllocBuffer(b) for b in self._buffers() if b is not None]
         return L.block(*allocations, L.proved(nest))
+
+    def _buffers(self) -> tuple[Var | None, ...]:
+        return self.packed, self.rest, self.partial, self.waiting
 
     # ------------------------------------------------------------------------------------------------ reading, storing
 
@@ -496,6 +518,8 @@ class ContractionRule:
             return L.loop("i", L.ceildiv(self.M, tile.rows), lambda i: body(self._first_row(i, tile)))
 
         narrow = Tile(tile.rows, 1, tile.lanes)
+        if self.idempotent and self._streams(tile):
+            return self._streamed(at, tile, rows)
         if self.idempotent:
             def overlapping(t: Tile, name: str) -> Stmt:
                 last = E.Sub(self.N, L.number(t.columns))
@@ -519,14 +543,55 @@ class ContractionRule:
                 at, tile.rows, i, E.Add(rest, c)))),
         )  # fmt: skip
 
-    def _direct(self, at: dict[Var, Expr], tile: Tile, row: Expr, first: Expr) -> Stmt:
+    def _streams(self, tile: Tile) -> bool:
+        """Whether B is known to be larger than the second-level cache and wide: its rows are then read a few at a time,
+        from end to end, for memory to keep up."""
+        depth, columns = L.constant(self.K), L.constant(self.N)
+        if depth is None or columns is None or columns < 2 * tile.columns or depth < 4 * STREAM_ROWS:
+            return False
+        return depth * columns * dtypes.nbytes(self.c.dtype) > self.target.l2_bytes
+
+    def _streamed(self, at: dict[Var, Expr], tile: Tile, rows: Callable[[Callable[[Expr], Stmt]], Stmt]) -> Stmt:
+        """Some rows of B at a time for all columns."""
+        if self.waiting is None:
+            shape = (L.number(2), L.number(max(PACK_ROWS, self.many.rows)), self.N)
+            self.waiting = Buffer("waiting", shape, self.c.dtype)
+        waiting = self.waiting
+        parts = L.ceildiv(self.K, STREAM_ROWS)
+        last_column = E.Sub(self.N, L.number(tile.columns))
+
+        def part(ko: Expr) -> Stmt:
+            first = E.Mul(ko, L.number(STREAM_ROWS))
+            side = E.FloorMod(ko, L.number(2))
+            stream = Stream(
+                first, E.Min(L.number(STREAM_ROWS), E.Sub(self.K, first)), E.EQ(ko, L.number(0)),
+                E.EQ(ko, L.sub(parts, L.number(1))), waiting, side, E.Sub(L.number(1), side),
+            )  # fmt: skip
+            return L.loop("jo", L.ceildiv(self.N, tile.columns), lambda j: rows(lambda i: self._direct(
+                at, tile, i, E.Min(E.Mul(j, L.number(tile.columns)), last_column), stream)))  # fmt: skip
+
+        return L.loop("ko", parts, part)
+
+    def _direct(self, at: dict[Var, Expr], tile: Tile, row: Expr, first: Expr, stream: Stream | None = None) -> Stmt:
         acc = self._accumulator(tile)
         begin = self._each(tile, lambda r, c: L.store(acc, (r, c), self.start(at, E.Add(row, r), E.Add(first, c))))
-        sum_ = L.loop("k", self.K, lambda k: self._each(tile, lambda r, c: L.store(
-            acc, (r, c), self.multiply_add(self.left(at, E.Add(row, r), k), self.right(at, k, E.Add(first, c)),
-                                           BufferLoad(acc, (r, c))))))  # fmt: skip
+
+        def step(k: Expr) -> Stmt:
+            return self._each(tile, lambda r, c: L.store(
+                acc, (r, c), self.multiply_add(self.left(at, E.Add(row, r), k), self.right(at, k, E.Add(first, c)),
+                                               BufferLoad(acc, (r, c)))))  # fmt: skip
+
         end = self._each(tile, lambda r, c: self.finish(
             at, E.Add(row, r), E.Add(first, c), BufferLoad(acc, (r, c))))  # fmt: skip
+        if stream is None:
+            sum_ = L.loop("k", self.K, step)
+        else:
+            place = stream
+            sum_ = L.loop("k", place.count, lambda k: step(E.Add(place.first, k)))
+            begin = L.when(place.is_first, begin, self._each(tile, lambda r, c: L.store(acc, (r, c), BufferLoad(
+                place.waiting, (place.source, E.Add(row, r), E.Add(first, c))))))  # fmt: skip
+            end = L.when(place.is_last, end, self._each(tile, lambda r, c: L.store(
+                place.waiting, (place.target, E.Add(row, r), E.Add(first, c)), BufferLoad(acc, (r, c)))))  # fmt: skip
         return L.block(AllocBuffer(acc), begin, sum_, end)
 
     def _direct_scalar(self, at: dict[Var, Expr], rows: int, row: Expr, column: Expr) -> Stmt:
