@@ -71,7 +71,8 @@ def test_a_loop_of_negative_extent_runs_no_iteration(body: str) -> None:
 
 def test_a_buffer_of_negative_size_is_an_error() -> None:
     mod = loop_module(
-        "A = T.alloc_buffer((n - 50,), 'float32')\nfor i in range(n):\n    A[i] = X[i]\nfor i in range(n):\n    Y[i] = A[i]"
+        "A = T.alloc_buffer((n - 50,), 'float32')\nfor i in range(n):\n    A[i] = X[i]\n"
+        "for i in range(n):\n    Y[i] = A[i]"
     )
     vm = supple.relax.VirtualMachine(supple.compile(mod), supple.cpu())
     with pytest.raises(ExecutionError, match="dimension 0 of A would be -10"):
