@@ -100,8 +100,8 @@ class ExprPrinter:
                         return value
 
     def _cut(self, piece: Piece) -> Piece:
-        if piece[2] <= _MAX_DEPTH or self.hoist is None:
-            return piece
+        if piece[2] <= _MAX_DEPTH or self.hoist is None or self.quoted:
+            return piece  # in a signature there is no place for statements before
         return self.hoist(piece[0]), ATOM, 0
 
     def _steps(self, e: Expr) -> Any:

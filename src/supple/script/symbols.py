@@ -14,7 +14,7 @@ from supple.ir.node import Expr
 from supple.ir.types import PrimType, prim_type
 from supple.script.evaluate import Environment, Evaluator
 from supple.script.forms import Fresh, MetaVar
-from supple.script.source import Source
+from supple.script.source import Source, parse_python
 
 
 def declared_symbols(body: list[ast.stmt]) -> dict[str, str]:
@@ -86,11 +86,14 @@ class SymbolEvaluator(Evaluator):
         """``"n"`` or ``"n + 1"`` as an expression over the function's symbols."""
         where = self.span(place) if place is not None else None
         try:
-            tree = ast.parse(text.strip(), mode="eval")
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            statements = parse_python(text.strip(), self.source.file).body
+        except DiagnosticError:
+            statements = []
+        if len(statements) != 1 or not isinstance(statements[0], ast.Expr):
             raise DiagnosticError(
                 f"{text!r} is not an expression over symbols", where, hint='write "n" or "n + 1"', rule="syntax"
-            ) from None
+            )
+        tree = statements[0].value
         visible: dict[str, Any] = {}
         for node in ast.walk(tree):
             if place is not None and isinstance(node, ast.expr):
@@ -99,7 +102,7 @@ class SymbolEvaluator(Evaluator):
                 visible[node.id] = self.symbol(node.id, where)
         self.scopes.append(visible)
         try:
-            return self.dimension(self.evaluate(tree.body))
+            return self.dimension(self.evaluate(tree))
         finally:
             self.scopes.pop()
 
