@@ -19,7 +19,7 @@ from supple.passes.bind_params import bind_params
 from supple.passes.dead_code import dead_code
 from supple.passes.legalize import legalize
 from supple.passes.pack_constants import pack_constants
-from supple.schedule.contraction import tiles
+from supple.schedule.tiles import tiles
 from supple.script import from_source
 from supple.verify.well_formed import check_module
 

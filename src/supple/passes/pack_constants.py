@@ -22,7 +22,7 @@ from supple.ir.types import TensorType
 from supple.ir.walk import free_symbols, substitute, transform
 from supple.ops.calls import CALL_TIR
 from supple.passes.fuse_tir import instantiate
-from supple.schedule.contraction import tiles
+from supple.schedule.tiles import tiles
 
 
 def pack_constants(mod: IRModule, target: Target) -> IRModule:

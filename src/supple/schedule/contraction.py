@@ -26,7 +26,6 @@ A sum that goes on from what the result holds may not be computed twice: there t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from supple.analysis.contraction import Contraction, operand_load, read_contraction
 from supple.analysis.reduction import fma
@@ -39,66 +38,16 @@ from supple.ir.node import Expr, Stmt
 from supple.ir.walk import transform
 from supple.schedule import loops as L
 from supple.schedule.merge import can_merge, merge
-
-PACK_ROWS = 6
-"""From this many rows on (at least a tile's), packing the right operand costs less than it saves."""
-
-PACK_DEPTH = 8
-"""Rows of the right operand that are packed at a time."""
-
-STREAM_ROWS = 8
-"""Rows of the right operand that are read side by side where it comes from memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A register tile: rows, vectors of columns, lanes of a vector."""
-
-    rows: int
-    vectors: int
-    lanes: int
-
-    @property
-    def columns(self) -> int:
-        return self.vectors * self.lanes
-
-
-def tiles(target: Target, dtype: str) -> tuple[Tile, Tile]:
-    """The tiles for many rows and for one row of a target.
-
-    Accumulators, one row of B and one element of A share the registers: 6 x 2 + 2 + 1 of 16, 6 x 4 + 4 + 1 of 32.
-    """
-    lanes = target.lanes(dtypes.row(dtype).bits)
-    many = Tile(6, 4, lanes) if target.vector_registers >= 32 else Tile(6, 2, lanes)
-    return many, Tile(1, 8, lanes)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A block of the reduction: its first index and length, whether it is the first and the last, and where a tile's
-    sums wait in between (``partial[tile, panel, row, column]``)."""
-
-    first: Expr
-    count: Expr
-    is_first: Expr
-    is_last: Expr
-    partial: Var
-    tile: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A few rows of B that all columns take before the next ones are read: the first of them and how many; where sums
-    wait in between, ``waiting[side, row, column]``, read from one side and left on the other, so that columns and rows
-    which two tiles share are summed once."""
-
-    first: Expr
-    count: Expr
-    is_first: Expr
-    is_last: Expr
-    waiting: Var
-    source: Expr
-    target: Expr
+from supple.schedule.tiles import (
+    PACK_DEPTH,
+    PACK_ROWS,
+    STREAM_ROWS,
+    TRANSPOSE_DEPTH,
+    Part,
+    Stream,
+    Tile,
+    tiles,
+)
 
 
 class ContractionRule:
@@ -120,6 +69,7 @@ class ContractionRule:
         self.rest: Var | None = None
         self.partial: Var | None = None
         self.waiting: Var | None = None
+        self.few: Var | None = None
 
     def build(self) -> Stmt:
         """The statement that replaces the nest (and its fused consumer)."""
@@ -131,9 +81,11 @@ class ContractionRule:
         def body(at: dict[Var, Expr]) -> Stmt:
             if self.c.panel == self.many.columns:
                 return self._given_panels(at)
-            if self.c.right_is_transposed:  # reading it in place would gather
-                return self._packed(at)
             many = L.at_least(all_rows, max(PACK_ROWS, self.many.rows))
+            if self.c.right_is_transposed:  # reading it in place would gather
+                if self.outer_rows or not self.idempotent or many is True:
+                    return self._packed(at)
+                return L.when(many, self._packed(at), self._few_rows_transposed(at))
             return self._in_place(at) if many is False else L.when(many, self._packed(at), self._in_place(at))
 
         nest = L.around(outer, {}, body)
@@ -141,7 +93,7 @@ class ContractionRule:
         return L.block(*allocations, L.proved(nest))
 
     def _buffers(self) -> tuple[Var | None, ...]:
-        return self.packed, self.rest, self.partial, self.waiting
+        return self.packed, self.rest, self.partial, self.waiting, self.few
 
     # ------------------------------------------------------------------------------------------------ reading, storing
 
@@ -227,8 +179,8 @@ class ContractionRule:
         def copy(panel: Expr, k: Expr, column: Expr) -> Stmt:
             return L.store(packed, (panel, k, column), self.right(at, k, L.add(L.mul(panel, width), column)))
 
-        def across(panel: Expr) -> Stmt:  # read along k, which is contiguous
-            return L.loop("c", width, lambda c: L.loop("k", self.K, lambda k: copy(panel, k, c)))
+        def across(panel: Expr) -> Stmt:
+            return self._transposed_panel(tile, lambda k, c: copy(panel, k, c))
 
         def down(first: Expr, rows: Expr | int) -> Stmt:  # read along the columns, which are contiguous
             return L.loop("jo", whole, lambda panel: L.loop("k", rows, lambda k: L.unrolled(
@@ -246,6 +198,60 @@ class ContractionRule:
             *self._pack_whole(across, down, whole),
             L.when(L.at_least(rest, 1), L.loop("k", self.K, partial)),
         )
+
+    def _transposed_panel(self, tile: Tile, copy: Callable[[Expr, Expr], Stmt]) -> Stmt:
+        """One full panel of an operand that is contiguous along k: a vector of columns for some k, then the next, so
+        that the lines read stay in the first-level cache until all of each is used."""
+
+        def some(first: Expr, depth: Expr | int) -> Stmt:
+            return L.unrolled("cv", tile.vectors, lambda v: L.loop("k", depth, lambda k: L.vectorized(
+                "c", tile.lanes, lambda lane: copy(L.add(first, k), L.add(L.mul(v, tile.lanes), lane)))))  # fmt: skip
+
+        blocks = L.div(self.K, TRANSPOSE_DEPTH)
+        done = L.mul(blocks, TRANSPOSE_DEPTH)
+        return L.block(
+            L.loop("ko", blocks, lambda ko: some(L.mul(ko, TRANSPOSE_DEPTH), TRANSPOSE_DEPTH)),
+            some(done, L.sub(self.K, done)),
+        )
+
+    def _few_rows_transposed(self, at: dict[Var, Expr]) -> Stmt:
+        """Fewer rows than a tile's: some panels are packed, used for all rows, and forgotten."""
+        tile = self.many
+        width = tile.columns
+        panels = L.ceildiv(self.N, width)
+        known = L.constant(panels)
+        group = min(max(1, self.one.vectors // tile.vectors), known if known else 1)
+        self.few = Buffer("few", (L.number(group), self.K, L.number(width)), self.c.dtype)
+        few = self.few
+        zero = E.const(0, self.c.dtype)
+
+        def part_of(jg: Expr) -> Stmt:
+            base = E.Min(E.Mul(jg, L.number(group)), L.sub(panels, L.number(group)))
+
+            def copy(p: Expr, k: Expr, c: Expr) -> Stmt:
+                column = E.Add(E.Mul(E.Add(base, p), L.number(width)), c)
+                return L.store(few, (p, k, c), self.right(at, k, column))
+
+            def pack(p: Expr) -> Stmt:
+                whole = self._transposed_panel(tile, lambda k, c: copy(p, k, c))
+                if L.constant(L.sub(self.N, L.mul(L.div(self.N, width), width))) == 0:
+                    return whole
+                first = E.Mul(E.Add(base, p), L.number(width))
+                rest = L.sub(self.N, L.mul(L.div(self.N, width), width))
+                partial = L.block(
+                    L.loop("c", rest, lambda c: L.loop("k", self.K, lambda k: copy(p, k, c))),
+                    L.loop("c", L.sub(L.number(width), rest), lambda c: L.loop(
+                        "k", self.K, lambda k: L.store(few, (p, k, L.add(rest, c)), zero))),
+                )  # fmt: skip
+                return L.when(E.LE(E.Add(first, L.number(width)), self.N), whole, partial)
+
+            def source(panel: Expr, k: Expr, column: Expr) -> Expr:
+                return BufferLoad(few, (E.Sub(panel, base), k, column))
+
+            compute = self._few_rows_of_panels(at, L.number(group), source, base)
+            return L.block(L.loop("p", group, pack), compute)
+
+        return L.loop("jg", L.ceildiv(panels, group), part_of)
 
     def _pack_whole(
         self, across: Callable[[Expr], Stmt], down: Callable[[Expr, Expr | int], Stmt], whole: Expr
@@ -349,17 +355,18 @@ class ContractionRule:
         return E.Min(first, L.sub(self.M, L.number(tile.rows)))
 
     def _few_rows_of_panels(
-        self, at: dict[Var, Expr], panels: Expr, source: Callable[[Expr, Expr, Expr], Expr]
+        self, at: dict[Var, Expr], panels: Expr, source: Callable[[Expr, Expr, Expr], Expr], base: Expr | None = None
     ) -> Stmt:
         """Fewer rows than a tile's: four of them, two or one, with as many panels side by side as there are sums to
-        keep the arithmetic busy; each panel is read once for the rows of a tile."""
+        keep the arithmetic busy; each panel is read once for the rows of a tile. The panels begin at ``base``."""
 
         def some(rows: int, group: int) -> Stmt:
             tile = Tile(rows, self.many.vectors, self.many.lanes)
 
             def of(count: Expr, first: Callable[[Expr], Expr], side_by_side: int) -> Stmt:
                 return L.loop("jo", count, lambda jo: L.loop("io", L.ceildiv(self.M, rows), lambda io: self._micro(
-                    at, tile, self._first_row(io, tile), first(jo), source, group=side_by_side)))  # fmt: skip
+                    at, tile, self._first_row(io, tile), first(jo) if base is None else E.Add(base, first(jo)), source,
+                    group=side_by_side)))  # fmt: skip
 
             single = of(panels, lambda jo: jo, 1)
             if group == 1:

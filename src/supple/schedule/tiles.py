@@ -1,0 +1,73 @@
+"""Sizes and places in the loops of contractions: register tiles, blocks of the reduction, streams of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from supple.base import dtypes
+from supple.base.target import Target
+from supple.ir.expr import Var
+from supple.ir.node import Expr
+
+PACK_ROWS = 6
+"""From this many rows on (at least a tile's), packing the right operand costs less than it saves."""
+
+PACK_DEPTH = 8
+"""Rows of the right operand that are packed at a time."""
+
+STREAM_ROWS = 8
+"""Rows of the right operand that are read side by side where it comes from memory."""
+
+TRANSPOSE_DEPTH = 16
+"""How far along the reduction a vector of columns is transposed at a time: a cache line of float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A register tile: rows, vectors of columns, lanes of a vector."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+
+def tiles(target: Target, dtype: str) -> tuple[Tile, Tile]:
+    """The tiles for many rows and for one row of a target.
+
+    Accumulators, one row of B and one element of A share the registers: 6 x 2 + 2 + 1 of 16, 6 x 4 + 4 + 1 of 32.
+    """
+    lanes = target.lanes(dtypes.row(dtype).bits)
+    many = Tile(6, 4, lanes) if target.vector_registers >= 32 else Tile(6, 2, lanes)
+    return many, Tile(1, 8, lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A block of the reduction: its first index and length, whether it is the first and the last, and where a tile's
+    sums wait in between (``partial[tile, panel, row, column]``)."""
+
+    first: Expr
+    count: Expr
+    is_first: Expr
+    is_last: Expr
+    partial: Var
+    tile: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A few rows of B that all columns take before the next ones are read: the first of them and how many; where sums
+    wait in between, ``waiting[side, row, column]``, read from one side and left on the other, so that columns and rows
+    which two tiles share are summed once."""
+
+    first: Expr
+    count: Expr
+    is_first: Expr
+    is_last: Expr
+    waiting: Var
+    source: Expr
+    target: Expr
