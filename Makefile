@@ -22,7 +22,7 @@ layers: $(VENV)/.installed
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 format: $(VENV)/.installed
 	$(BIN)/ruff check --fix .
