@@ -140,6 +140,11 @@ class Type(Node):
 class Expr(Node):
     """Base of all expressions. Every expression has ``ty``, its `Type`, or None before deduction."""
 
+    @property
+    def struct_info(self) -> Any:
+        """The older spelling of ``ty``."""
+        return getattr(self, "ty", None)
+
 
 @node
 class Stmt(Node):

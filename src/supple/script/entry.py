@@ -21,7 +21,8 @@ from supple.ir.loop import PrimFunc
 from supple.ir.module import MODULE_CALL, BaseFunc, IRModule
 from supple.script.evaluate import Environment, Evaluator, describe
 from supple.script.forms import Form, FormCall, bind_form, check_flags, check_name
-from supple.script.graph_parser import GraphOptions, GraphParser, ModuleRef, graph_options
+from supple.script.graph_parser import GraphParser
+from supple.script.graph_state import GraphOptions, ModuleRef, graph_options
 from supple.script.loop_parser import LoopParser
 from supple.script.macros import Macro
 from supple.script.signature import is_docstring

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import supple.ops  # noqa: F401  (declares the operators)
@@ -14,14 +13,22 @@ from supple.base.source import Span
 from supple.build.block_builder import BlockBuilder
 from supple.ir.expr import Call, DataflowVar, IntImm, TupleGetItem, Var, as_expr, is_scalar, scalar_dtype
 from supple.ir.graph import BindingBlock, DataflowBlock, Function, GlobalVar, Tuple, VarBinding, constant
-from supple.ir.loop import PrimFunc
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
 from supple.ir.structural import structural_equal
 from supple.ir.types import AnyType, DeviceMesh, FuncType, PrimType, TupleType, VDevice, prim_type
 from supple.script.evaluate import Environment, describe
-from supple.script.forms import Form, FormCall, Fresh, MetaVar, bind_form, check_flags, check_name
-from supple.script.loop_state import plain
+from supple.script.forms import Form, FormCall, Fresh, MetaVar, bind_form
+from supple.script.graph_state import (
+    GraphOptions,
+    ModuleRef,
+    assigned_names,
+    func_attr,
+    graph_options,
+    is_scalar_annotation,
+    match_cast_arguments,
+    result_name,
+)
 from supple.script.macros import Macro, expand
 from supple.script.signature import is_docstring, plain_parameters, unquote
 from supple.script.source import Source
@@ -29,35 +36,6 @@ from supple.script.symbols import SymbolEvaluator, declared_symbols
 from supple.script.type_forms import TypeForm, as_type
 
 _TO_VDEVICE = Op.get("relax.to_vdevice")
-
-
-@dataclass
-class ModuleRef:
-    """The module's own name inside of it: ``cls = Module``; its attributes are the module's functions."""
-
-    name: str
-    functions: dict[str, GlobalVar] = field(default_factory=dict)
-    loops: dict[Any, PrimFunc] = field(default_factory=dict)
-    infos: dict[str, Any] = field(default_factory=dict)  # the module's global infos
-    resolve: Callable[[str], GlobalVar | None] = lambda name: None  # reads a function whose type must be deduced
-
-
-@dataclass(frozen=True)
-class GraphOptions:
-    """What ``@R.function(...)`` takes."""
-
-    private: bool = False
-    pure: bool = True
-    check_well_formed: bool = True
-    name: str | None = None  # the function's name in the module, where it is no identifier
-
-
-def graph_options(
-    pure: bool = True, private: bool = False, check_well_formed: bool = True, name: str | None = None
-) -> GraphOptions:
-    """The options of ``@R.function``; anything but bools raises ``TypeError``."""
-    check_flags(private=private, pure=pure, check_well_formed=check_well_formed)
-    return GraphOptions(private, pure, check_well_formed, check_name(name))
 
 
 class GraphParser(SymbolEvaluator):
@@ -97,7 +75,7 @@ class GraphParser(SymbolEvaluator):
                     arg, f"parameter {arg.arg!r} has no type", hint=f"write {arg.arg}: R.Tensor((n, 4), 'float32')"
                 )
             annotation = unquote(self, arg.annotation)
-            if _is_scalar_annotation(annotation):  # scalars first: shapes may mention them
+            if is_scalar_annotation(annotation):  # scalars first: shapes may mention them
                 self._scalar_symbol(arg, annotation)
             values.append((arg, annotation))
         for arg, annotation in values:
@@ -122,7 +100,7 @@ class GraphParser(SymbolEvaluator):
 
     def _parameter(self, arg: ast.arg, annotation: ast.expr) -> Var:
         known = self.symbols.get(arg.arg)
-        if known is not None and _is_scalar_annotation(annotation):
+        if known is not None and is_scalar_annotation(annotation):
             return known
         return Var(arg.arg, self.type_of(annotation), span=self.span(arg))
 
@@ -269,7 +247,7 @@ class GraphParser(SymbolEvaluator):
         self.define(target.id, self.builder.emit(value, target.id, annotation, output, self.span(target)))
 
     def _match_cast(self, target: ast.Name, call: FormCall, node: ast.expr, statement: ast.stmt) -> None:
-        value, ty = bind_form(call, _match_cast_arguments)
+        value, ty = bind_form(call, match_cast_arguments)
         given = as_type(self, ty)
         output = self.outputs.get(target.id) is statement if self.in_dataflow else None
         var = self.builder.match_cast(self.value(value, node), given, target.id, output, self.span(node))
@@ -283,7 +261,7 @@ class GraphParser(SymbolEvaluator):
         annotation = self.type_of(unquote(self, statement.annotation))
         if isinstance(value, FormCall) and value.form.name == "R.match_cast":
             self.regions -= 1
-            declared = as_type(self, bind_form(value, _match_cast_arguments)[1])
+            declared = as_type(self, bind_form(value, match_cast_arguments)[1])
             if not structural_equal(annotation, declared):
                 raise TypeCheckError(
                     "the annotation differs from the type of the match_cast",
@@ -302,7 +280,7 @@ class GraphParser(SymbolEvaluator):
         value = self.evaluate(statement.value)
         if isinstance(value, FormCall):
             if value.form.name == "R.func_attr":
-                self.attrs.update(bind_form(value, _func_attr))
+                self.attrs.update(bind_form(value, func_attr))
                 return
             if value.form.name == "R.output":
                 self._check_output(value, statement)
@@ -369,7 +347,7 @@ class GraphParser(SymbolEvaluator):
         last: dict[str, ast.stmt] = {}
         outputs: dict[str, tuple[ast.stmt, ast.Name]] = {}
         for position, inner in enumerate(statement.body):
-            for name in _assigned_names(inner):
+            for name in assigned_names(inner):
                 last[name] = inner
             call = self._output_call(inner)
             if call is None:
@@ -447,7 +425,7 @@ class GraphParser(SymbolEvaluator):
         for inner in statements[:-1]:
             self.statement(inner)
         last = statements[-1]
-        name = _result_name(last)
+        name = result_name(last)
         if name is None:
             if isinstance(last, ast.Return):
                 self._misplaced_return(last)
@@ -635,50 +613,3 @@ _STATEMENTS: dict[type[ast.stmt], Callable[[GraphParser, Any], None]] = {
     ast.FunctionDef: GraphParser._function,
     ast.Return: GraphParser._misplaced_return,
 }
-
-
-def _match_cast_arguments(value: Any, ty: Any = None, struct_info: Any = None) -> tuple[Any, Any]:
-    return value, ty if ty is not None else struct_info
-
-
-def _func_attr(attrs: Any) -> dict[str, Any]:
-    if not isinstance(attrs, dict):
-        raise TypeCheckError("R.func_attr takes a dict", None, "{'name': value}", describe(attrs))
-    result: dict[str, Any] = plain(attrs)
-    return result
-
-
-def _is_scalar_annotation(node: ast.expr) -> bool:
-    """Whether an annotation is ``R.Prim(...)`` or ``T.int64``."""
-    target = node.func if isinstance(node, ast.Call) else node
-    name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
-    return name == "Prim" or (isinstance(target, ast.Attribute) and getattr(target.value, "id", "") == "T")
-
-
-def _assigned_names(statement: ast.stmt) -> list[str]:
-    targets: list[ast.expr] = []
-    if isinstance(statement, ast.Assign):
-        targets = list(statement.targets)
-    elif isinstance(statement, ast.AnnAssign):
-        targets = [statement.target]
-    elif isinstance(statement, ast.FunctionDef):
-        return [statement.name]
-    names: list[str] = []
-    while targets:
-        target = targets.pop()
-        if isinstance(target, ast.Name):
-            names.append(target.id)
-        elif isinstance(target, (ast.Tuple, ast.List)):
-            targets.extend(target.elts)
-    return names
-
-
-def _result_name(statement: ast.stmt) -> ast.Name | None:
-    """The name that the last statement of a branch binds."""
-    while isinstance(statement, ast.If) and statement.body:
-        statement = statement.body[-1]
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
-        return statement.targets[0]
-    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-        return statement.target
-    return None

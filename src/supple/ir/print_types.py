@@ -1,0 +1,219 @@
+"""Types and attributes as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from supple.base.target import Target
+from supple.ir import graph as G
+from supple.ir import types as Ty
+from supple.ir.expr import FloatImm, IntImm, Var
+from supple.ir.loop import CommReducer, IndexMap
+from supple.ir.node import Expr, Type
+from supple.ir.print_names import Names, literal, plain_number, quote
+from supple.ir.structural import structural_equal
+from supple.ir.types import BufferType
+from supple.runtime.device import Device
+
+
+class TypePrinter:
+    """Prints types and attributes; expressions in them are printed by the subclass."""
+
+    names: Names
+    infos: dict[str, Any]
+
+    def expr(self, root: Expr, minimum: int = 0) -> str:
+        raise NotImplementedError
+
+    def value(self, e: Expr) -> str:
+        raise NotImplementedError
+
+    def dim(self, e: Expr, default: str = "int64") -> str:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------------- attributes
+
+    def attr(self, value: Any) -> str:
+        """An attribute's value: Python literals, containers, and nodes."""
+        if isinstance(value, (IntImm, FloatImm)):
+            return f"T.int32({value.value})" if value.dtype == "int32" else literal(value)
+        if isinstance(value, Type):
+            return self.type(value)
+        special = _ATTRIBUTES.get(type(value))
+        if special is not None:
+            return special(self, value)
+        if isinstance(value, Expr):
+            return self.value(value)
+        if isinstance(value, str):
+            return quote(value)
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{self.attr(k)}: {self.attr(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, tuple):
+            inner = ", ".join(self.attr(v) for v in value)
+            return f"({inner},)" if len(value) == 1 else f"({inner})"
+        if isinstance(value, list):
+            return "[" + ", ".join(self.attr(v) for v in value) + "]"
+        if value is None or isinstance(value, (bool, int, float)):
+            return plain_number(value)
+        return f"<{type(value).__name__}>"
+
+    # --------------------------------------------------------------------------------------------------------- types
+
+    def type(self, ty: Type | None) -> str:
+        """A type's text."""
+        if ty is None:
+            return "None"
+        method = _TYPES.get(type(ty))
+        return method(self, ty) if method is not None else f"<{type(ty).__name__}>"
+
+    def _dims(self, values: tuple[Expr, ...], default: str = "int64") -> str:
+        inner = ", ".join(self.dim(v, default) for v in values)
+        return f"({inner},)" if len(values) == 1 else f"({inner})"
+
+    def _tensor_type(self, ty: Ty.TensorType) -> str:
+        parts: list[str] = []
+        if isinstance(ty.shape, G.ShapeExpr):
+            parts.append(self._dims(ty.shape.values))
+        elif ty.shape is not None:
+            parts.append(self.expr(ty.shape))
+        if ty.dtype is not None:
+            parts.append(f"dtype={quote(ty.dtype)}")
+        if ty.vdevice is not None:
+            parts.append(f"vdevice={self._vdevice(ty.vdevice)}")
+        if ty.shape is None and ty.ndim != -1:
+            parts.append(f"ndim={ty.ndim}")
+        return f"R.Tensor({', '.join(parts)})" if parts else "R.Tensor"
+
+    def _vdevice(self, device: Any) -> str:
+        """A virtual device by its kind and place among the module's of that kind, else spelled out."""
+        same_kind = [d for d in self.infos.get("vdevice", ()) if getattr(d, "kind", None) == device.kind]
+        for index, known in enumerate(same_kind):
+            if known is device or structural_equal(known, device):
+                return quote(f"{device.kind}:{index}:{device.memory_scope}")
+        return f"I.vdevice({self.attr(device.target)}, {device.vdevice_id}, {quote(device.memory_scope)})"
+
+    def _mesh(self, mesh: Ty.DeviceMesh) -> str:
+        """A device mesh by its place among the module's, else spelled out."""
+        for index, known in enumerate(self.infos.get("mesh", ())):
+            if known is mesh or structural_equal(known, mesh):
+                return quote(f"mesh[{index}]")
+        return self.attr(mesh)
+
+    def _mesh_value(self, mesh: Ty.DeviceMesh) -> str:
+        return f"R.device_mesh({self.attr(mesh.shape)}, {self.attr(mesh.device_ids)})"
+
+    def _device(self, device: Device) -> str:
+        return f"R.device({quote(device.type)}, {device.index})"
+
+    def _lambda(self, params: tuple[Var, ...], results: tuple[Expr, ...]) -> str:
+        self.names.open_scope()
+        names = ", ".join(self.names.define(p) for p in params)
+        inner = ", ".join(self.expr(r) for r in results)
+        self.names.close_scope()
+        return f"lambda {names}: {inner if len(results) == 1 else f'({inner})'}"
+
+    def _reducer(self, e: CommReducer) -> str:
+        identity = ", ".join(self.expr(i) for i in e.identity_element)
+        return f"T.comm_reducer({self._lambda((*e.lhs, *e.rhs), e.result)}, [{identity}])"
+
+    def _index_map(self, e: IndexMap) -> str:
+        parts = [self._lambda(e.initial_indices, e.final_indices)]
+        if e.inverse_index_map is not None:
+            inverse = e.inverse_index_map
+            parts.append(f"inverse_index_map={self._lambda(inverse.initial_indices, inverse.final_indices)}")
+        dtype = e.initial_indices[0].dtype if e.initial_indices else "int64"
+        if dtype != "int64":
+            parts.append(f"index_dtype={quote(dtype)}")
+        return f"T.index_map({', '.join(parts)})"
+
+    def _target(self, target: Target) -> str:
+        return f"T.target({quote(target.spec)})"
+
+    def _distributed_type(self, ty: Ty.DTensorType) -> str:
+        tensor = ty.tensor_ty
+        parts = [self._dims(tensor.shape.values)] if isinstance(tensor.shape, G.ShapeExpr) else []
+        if tensor.dtype is not None:
+            parts.append(f"dtype={quote(tensor.dtype)}")
+        parts += [f"device_mesh={self._mesh(ty.device_mesh)}", f"placement={quote(ty.placement)}"]
+        if tensor.shape is None and tensor.ndim != -1:
+            parts.append(f"ndim={tensor.ndim}")
+        return f"R.DTensor({', '.join(parts)})"
+
+    def _tuple_type(self, ty: Ty.TupleType) -> str:
+        return f"R.Tuple({', '.join(self.type(f) for f in ty.fields)})"
+
+    def _shape_type(self, ty: Ty.ShapeType) -> str:
+        if ty.values is not None:
+            return f"R.Shape([{', '.join(self.dim(v) for v in ty.values)}])"
+        return f"R.Shape(ndim={ty.ndim})" if ty.ndim != -1 else "R.Shape()"
+
+    def _prim_type(self, ty: Ty.PrimType) -> str:
+        return f"R.Prim({quote(ty.dtype)})"
+
+    def _func_type(self, ty: Ty.FuncType) -> str:
+        parts: list[str] = []
+        if ty.params is None:
+            if not isinstance(ty.ret, Ty.AnyType):
+                parts.append(f"ret={self.type(ty.ret)}")
+        else:
+            inner = ", ".join(self.type(p) for p in ty.params)
+            parts += [f"({inner},)" if len(ty.params) == 1 else f"({inner})", self.type(ty.ret)]
+        if not ty.purity:
+            parts.append("purity=False")
+        return f"R.Callable({', '.join(parts)})"
+
+    def _any_type(self, ty: Ty.AnyType) -> str:
+        return "R.Any"
+
+    def _string_type(self, ty: Ty.StringType) -> str:
+        return "R.String"
+
+    def _buffer_type(self, ty: BufferType) -> str:
+        return f"T.Buffer({', '.join(self.buffer_arguments(ty))})"
+
+    def _pointer_type(self, ty: Ty.PointerType) -> str:
+        return f"T.handle({quote(ty.element)}, {quote(ty.scope)})" if ty.element else "T.handle"
+
+    def _void_type(self, ty: Ty.VoidType) -> str:
+        return "None"
+
+    def buffer_arguments(self, ty: BufferType) -> list[str]:
+        """The arguments of ``T.Buffer`` and its relatives."""
+        parts = [self._dims(ty.shape, "int32"), quote(ty.dtype)]
+        if ty.data is not None:
+            parts.append(f"data={self.expr(ty.data)}")
+        if ty.strides:
+            parts.append(f"strides={self._dims(ty.strides, 'int32')}")
+        if ty.elem_offset is not None:
+            parts.append(f"elem_offset={self.dim(ty.elem_offset, 'int32')}")
+        if ty.scope != "global":
+            parts.append(f"scope={quote(ty.scope)}")
+        if ty.align != 64:
+            parts.append(f"align={ty.align}")
+        if ty.offset_factor != 1:
+            parts.append(f"offset_factor={ty.offset_factor}")
+        return parts
+
+
+_ATTRIBUTES: dict[type, Callable[[TypePrinter, Any], str]] = {
+    Ty.VDevice: TypePrinter._vdevice,
+    Ty.DeviceMesh: TypePrinter._mesh_value,
+    Device: TypePrinter._device,
+    CommReducer: TypePrinter._reducer,
+    IndexMap: TypePrinter._index_map,
+    Target: TypePrinter._target,
+}
+_TYPES: dict[type[Type], Callable[[TypePrinter, Any], str]] = {
+    Ty.TensorType: TypePrinter._tensor_type,
+    Ty.DTensorType: TypePrinter._distributed_type,
+    Ty.TupleType: TypePrinter._tuple_type,
+    Ty.ShapeType: TypePrinter._shape_type,
+    Ty.PrimType: TypePrinter._prim_type,
+    Ty.FuncType: TypePrinter._func_type,
+    Ty.AnyType: TypePrinter._any_type,
+    Ty.StringType: TypePrinter._string_type,
+    BufferType: TypePrinter._buffer_type,
+    Ty.PointerType: TypePrinter._pointer_type,
+    Ty.VoidType: TypePrinter._void_type,
+}
