@@ -348,3 +348,27 @@ def test_python_functions_and_compiled_ones_in_one_class():
     with pytest.raises(AttributeError, match="did you mean"):
         m.mai
     assert structural_equal(from_source(Mixed.script()), Mixed)
+
+
+@pytest.mark.parametrize("indices", ["[]", "[0, 1]", "[7]", "[-2]"])
+def test_wrong_inplace_indices(indices):
+    text = f"""
+@I.ir_module
+class Module:
+    @T.prim_func
+    def double(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        for i in range(4):
+            B[i] = A[i] * T.float32(2)
+
+    @R.function(pure=False)
+    def main(x: R.Tensor((4,), "float32")):
+        a = R.add(x, x)
+        return R.call_tir_inplace(Module.double, (x, a), {indices}, out_ty=R.Tensor((4,), "float32"))
+"""
+    with pytest.raises(DiagnosticError, match="one index of an argument"):
+        from_source(text)
+
+
+def test_a_buffer_is_no_result():
+    with pytest.raises(DiagnosticError, match="expected a scalar"):
+        from_source('@T.prim_func\ndef f(A: T.Buffer((1,), "float32")):\n    T.Return(A)\n')

@@ -368,6 +368,8 @@ def _buffer_store(p: LoopState, buffer: Any, value: Any, indices: Any) -> Stmt:
 
 
 def _ret(p: LoopState, value: Any = None) -> Stmt:
+    if isinstance(value, Expr):
+        scalar_dtype(value)  # refuses buffers
     return Return(None if value is None else as_expr(value, "int32" if isinstance(value, int) else None))
 
 

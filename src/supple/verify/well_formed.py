@@ -280,7 +280,17 @@ def _check_call_tir(call: Call, callee: Expr, target: PrimFunc) -> Iterator[Faul
     name = getattr(callee, "name_hint", "?")
     args = call.args[1].fields if isinstance(call.args[1], Tuple) else ()
     extra: tuple[Expr, ...] = call.args[2].values if len(call.args) > 2 else ()  # type: ignore[attr-defined]
-    fresh = [ty for n, ty in enumerate(call.ty_args) if call.attrs.get("inplace_indices", (-1,) * 99)[n] < 0]
+    places = call.attrs.get("inplace_indices", (-1,) * len(call.ty_args))
+    if len(places) != len(call.ty_args) or any(not -1 <= place < len(args) for place in places):
+        yield TypeCheckError(
+            f"call_tir_inplace of {name}: one index of an argument (or -1) for each result",
+            span=call.span,
+            expected=f"{len(call.ty_args)} indices below {len(args)}",
+            actual=str(list(places)),
+            rule="call_tir",
+        )
+        return
+    fresh = [ty for ty, place in zip(call.ty_args, places, strict=True) if place < 0]
     given = [*((a, getattr(a, "ty", None)) for a in args), *((None, ty) for ty in fresh)]
     given += [(e, getattr(e, "ty", None)) for e in extra]
     what = f"call_tir of {name}"
