@@ -446,9 +446,8 @@ REFUSED: dict[str, str] = {
          "T.tvm_warp_shuffle", "T.tvm_warp_shuffle_up", "T.tvm_warp_shuffle_down", "T.tvm_warp_activemask",
          "T.device_entry", "T.cuda.mbarrier_wait", "T.tile.memset"), "the CUDA tile dialect"),
     **dict.fromkeys(
-        ("R.emit", "R.emit_te", "R.emit_with_ty", "R.emit_match_cast", "R.emit_var_binding", "R.arg", "R.func_name",
-         "R.func_ret_value", "R.func_ret_ty", "T.func_name", "T.buffer", "T.If", "T.Then", "T.While"),
-        "a form of the IR builder (script.ir_builder): use BlockBuilder or the parser"),
+        ("T.func_name", "T.buffer", "T.If", "T.Then", "T.While"),
+        "a form of the loop level's IR builder: use the parser, or the nodes"),
 }  # fmt: skip
 """Names of the surface lists that are refused by name, with the reason."""
 
@@ -457,6 +456,9 @@ ELSEWHERE: dict[str, str] = {
     "R.call_py_func": "tests/test_language_relax.py",
     **dict.fromkeys(("R.entry.TypeProxy", "R.entry.AnyProxy", "R.entry.TensorProxy", "R.entry.CallableProxy",
                      "R.entry.TupleProxy", "R.entry.ShapeProxy"), "internal classes of Relax's parser"),
+    **dict.fromkeys(
+        ("R.emit", "R.emit_te", "R.emit_with_ty", "R.emit_match_cast", "R.emit_var_binding", "R.arg", "R.func_name",
+         "R.func_ret_value", "R.func_ret_ty"), "supple.script.ir_builder: tests/test_language_relax.py"),
     **dict.fromkeys(("T.Var", "T.Call", "T.StringImm"), "classes of nodes"),
 }  # fmt: skip
 """Names that need more than a program's text, or that are no part of programs."""

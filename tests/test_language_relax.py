@@ -18,6 +18,9 @@ from supple.script import from_source
 from supple.script import ir as I
 from supple.script import relax as R
 from supple.script import tirx as T
+from supple.script.ir_builder import IRBuilder
+from supple.script.ir_builder import ir as build_ir
+from supple.script.ir_builder import relax as B
 
 
 def round_trip(program):
@@ -348,6 +351,65 @@ def test_python_functions_and_compiled_ones_in_one_class():
     with pytest.raises(AttributeError, match="did you mean"):
         m.mai
     assert structural_equal(from_source(Mixed.script()), Mixed)
+
+
+# ----------------------------------------------------------------------------------------------- statement by statement
+
+
+def test_functions_built_statement_by_statement():
+    @R.function
+    def expected(x: R.Tensor((4,), "float32"), c: R.Tensor((), "bool")) -> R.Tensor(ndim=1, dtype="float32"):
+        R.func_attr({"a": 1})
+        with R.dataflow():
+            lv = R.exp(x)
+            gv = R.add(lv, lv)
+            R.output(gv)
+        m = T.int64()
+        cast = R.match_cast(gv, R.Tensor((m,), "float32"))
+        if c:
+            y = R.add(cast, cast)
+        else:
+            y = R.multiply(cast, cast)
+        return y
+
+    with IRBuilder() as ib, B.function():
+        B.func_name("expected")
+        B.func_attr({"a": 1})
+        x = B.arg("x", relax.TensorType([4], "float32"))
+        c = B.arg("c", R.Tensor((), "bool"))
+        B.func_ret_ty(relax.TensorType(dtype="float32", ndim=1))
+        with B.dataflow() as df:
+            lv = B.emit(B.exp(x))
+            gv = B.emit(B.add(lv, lv))
+            B.output(gv)
+        (gv,) = df.output_vars
+        m = tirx.Var("m", "int64")
+        cast = IRBuilder.name("cast", B.emit_match_cast(gv, relax.TensorType([m], "float32")))
+        with B.If(c) as branch:
+            with B.Then():
+                IRBuilder.name("y", B.emit(B.add(cast, cast)))
+            with B.Else():
+                IRBuilder.name("y", B.emit(B.multiply(cast, cast)))
+        B.func_ret_value(branch.var)
+    assert_structural_equal(ib.get(), expected)
+    round_trip(ib.get())
+
+
+def test_modules_built_statement_by_statement():
+    with IRBuilder() as ib, build_ir.ir_module(), B.function(is_private=True):
+        B.func_name("f")
+        x = B.arg("x", relax.TensorType([4], "float32"))
+        B.func_ret_value(B.emit_te(lambda a: supple.te.compute(a.shape, lambda i: a[i] + a[i]), x))
+    mod = ib.get()
+    assert len(mod) == 2 and "global_symbol" not in mod["f"].attrs
+    with pytest.raises(DiagnosticError, match="no builder"):
+        B.emit(1)
+    with pytest.raises(DiagnosticError, match="has no name"), IRBuilder(), B.function():
+        B.func_ret_value(B.arg("x", R.Tensor))
+    with pytest.raises(DiagnosticError, match="returns nothing"), IRBuilder(), B.function():
+        B.func_name("f")
+    with pytest.raises(ValueError, match="nothing was built"):
+        IRBuilder().get()
 
 
 @pytest.mark.parametrize("indices", ["[]", "[0, 1]", "[7]", "[-2]"])

@@ -32,7 +32,7 @@ from supple.ir.node import Expr, Type, replace
 from supple.ir.op import Op
 from supple.ir.structural import structural_equal, structural_hash
 from supple.ir.types import FuncType, TensorType
-from supple.ir.walk import free_symbols
+from supple.ir.walk import free_symbols, substitute
 from supple.sym.relate import assignable, defined_symbols, erase
 
 _NESTED = (Call, Tuple, TupleGetItem)
@@ -360,6 +360,36 @@ class BlockBuilder:
         """Append a binding as it is: its value is in normal form and its variable has a type."""
         assert isinstance(binding, (VarBinding, MatchCast))
         self._append(binding)
+
+    def add_param(self, var: Var) -> None:
+        """Give the innermost function another parameter."""
+        frame = self._frame()
+        frame.params = (*frame.params, var)
+        frame.symbols += [*defined_symbols([var.ty]), *([var] if is_scalar(var) else [])]
+
+    def declare_result(self, ty: Type) -> None:
+        """Declare the return type of the innermost function: checked at its end."""
+        self._frame().ret_ty = ty
+
+    def last_binding(self) -> Binding | None:
+        """The binding that was emitted last into the innermost scope, or None."""
+        scope = self._scope()
+        if scope.bindings:
+            return scope.bindings[-1]
+        return scope.blocks[-1].bindings[-1] if scope.blocks and scope.blocks[-1].bindings else None
+
+    def publish(self, variables: Sequence[Var]) -> list[Var]:
+        """Make variables of the dataflow block that is open visible after it; the variables that take their place."""
+        scope = self._scope()
+        fresh: dict[Var, Var] = {}
+        for v in variables:
+            if isinstance(v, DataflowVar):
+                fresh[v] = Var(v.name, v.ty, span=v.span)
+        scope.bindings = [substitute(b, fresh) for b in scope.bindings] if fresh else scope.bindings
+        for binding in scope.bindings:
+            assert isinstance(binding, (VarBinding, MatchCast))
+            self._bindings[id(binding.var)] = (binding.var, binding.value)
+        return [fresh.get(v, v) for v in variables]
 
     def close_block(self, empty: type[BindingBlock] | None = None) -> None:
         """End the block of bindings; an ``empty`` block of that kind is kept where nothing was bound."""

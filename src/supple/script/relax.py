@@ -236,8 +236,11 @@ def _operator(prefix: str, name: str) -> _Value:
 
 _SPELLED = {"str": str_, "dtype": dtype_, "tuple": tuple_}
 _LATER = frozenset((
-    "dist", "distributed", "ccl", "emit", "emit_te", "emit_with_ty", "emit_match_cast", "emit_var_binding", "arg",
-    "func_name", "func_ret_ty", "func_ret_value", "grad",
+    "dist", "distributed", "ccl", "grad",
+))  # fmt: skip
+_BUILDER = frozenset((
+    "emit", "emit_te", "emit_with_ty", "emit_match_cast", "emit_var_binding", "arg", "func_name", "func_ret_ty",
+    "func_ret_value", "If", "Then", "Else",
 ))  # fmt: skip
 _OWN = [
     "function", "dataflow", "seq", "output", "match_cast", "func_attr", "Tensor", "Tuple", "Shape", "Prim", "Callable",
@@ -263,6 +266,10 @@ def __getattr__(name: str) -> _Value:
     found = _SPELLED.get(name)
     if found is not None:
         return found
+    if name in _BUILDER:
+        raise NotSupportedError(
+            f"R.{name} builds statement by statement: from supple.script.ir_builder import relax as R"
+        )
     if name in _LATER and f"relax.{name}" not in OPS:
         raise NotSupportedError(f"R.{name} is not supported yet")
     return _operator("relax", name)
