@@ -283,3 +283,15 @@ def test_rows_of_a_large_operand_are_streamed(n: int, k: int, bias: str | None) 
     for m in (1, 2, 3, 4, 5, 6, 7, 13):
         one = check(streamed, m, n, k, bias=bias is not None)
         assert one.tobytes() == check(direct, m, n, k, bias=bias is not None).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "right"), [(150, 300, "k, j"), (150, 300, "j, k"), (64, 257, "k, j"), (90, 100, "j, k")]
+)
+def test_a_large_operand_is_packed_by_blocks(n: int, k: int, right: str) -> None:
+    small = dataclasses.replace(host(), l2_bytes=16384)
+    made = matmul(right=right, dims=("M", n, k), bias="T.max(Y[v_i, v_j] + B[v_j], T.float32(0.0))")
+    blocked, direct = Kernel(made, target=small, distrust=True), Kernel(made)
+    for m in (6, 7, 11, 12, 16, 29):
+        one = check(blocked, m, n, k, right=right, bias=True)
+        assert one.tobytes() == check(direct, m, n, k, right=right, bias=True).tobytes()

@@ -43,6 +43,7 @@ from supple.schedule.tiles import (
     PACK_ROWS,
     STREAM_ROWS,
     TRANSPOSE_DEPTH,
+    Block,
     Part,
     Stream,
     Tile,
@@ -146,6 +147,10 @@ class ContractionRule:
     def _packed(self, at: dict[Var, Expr]) -> Stmt:
         tile = self.many
         panels = L.ceildiv(self.N, tile.columns)
+        size = dtypes.nbytes(self.c.dtype) * tile.columns
+        depth, count = L.constant(self.K), L.constant(panels)
+        if depth and count and depth * count * size > self.target.l2_bytes and self._rows_are_counted():
+            return self._packed_by_blocks(at, tile, depth, count)
         self.packed = Buffer("packed", (panels, self.K, L.number(tile.columns)), self.c.dtype)
         packed = self.packed
 
@@ -155,7 +160,35 @@ class ContractionRule:
         compute = L.around(
             self.outer_rows, at, lambda inner: self._blocked(inner, tile, panels, source)
         )
-        return L.block(self._pack(at, packed, tile), compute)
+        everything = Block(L.number(0), panels, panels, L.number(0), self.K)
+        return L.block(self._pack(at, packed, tile, everything), compute)
+
+    def _rows_are_counted(self) -> bool:
+        """Whether packing starts only when there are rows for a tile, and no loop over rows would repeat it."""
+        return self.idempotent and bool(self.c.rows) and not self.outer_rows
+
+    def _packed_by_blocks(self, at: dict[Var, Expr], tile: Tile, depth: int, panels: int) -> Stmt:
+        """A right operand larger than the cache: a block of it is packed and used for all rows before the next."""
+        block_depth = min(depth, self._depth(tile))
+        size = dtypes.nbytes(self.c.dtype) * tile.columns * block_depth
+        count = min(panels, max(1, 2 * self.target.l2_bytes // size))
+        self.packed = Buffer("packed", (L.number(count), L.number(block_depth), L.number(tile.columns)), self.c.dtype)
+        packed = self.packed
+        in_all = L.number(panels)
+
+        def block_of(nb: Expr, ko: Expr, part: Callable[[Expr], Part] | None) -> Stmt:
+            first_panel, first_k = L.mul(nb, count), L.mul(ko, block_depth)
+            here = in_all if count == panels else L.plain(E.Min(L.number(count), E.Sub(in_all, first_panel)))
+            rows = L.plain(E.Min(L.number(block_depth), E.Sub(self.K, first_k)))
+
+            def source(panel: Expr, k: Expr, column: Expr) -> Expr:
+                return BufferLoad(packed, (E.Sub(panel, first_panel), E.Sub(k, first_k), column))
+
+            pack = self._pack(at, packed, tile, Block(first_panel, here, in_all, first_k, rows))
+            return L.block(pack, self._sweep(at, tile, first_panel, here, source, part))
+
+        return L.loop("nb", -(-panels // count), lambda nb: self._by_parts(
+            tile, in_all, lambda ko, part: block_of(nb, ko, part)))  # fmt: skip
 
     def _given_panels(self, at: dict[Var, Expr]) -> Stmt:
         """The right operand is stored in panels of a tile's width."""
@@ -170,17 +203,18 @@ class ContractionRule:
         panels = L.ceildiv(self.N, self.many.columns)
         return L.around(self.outer_rows, at, lambda inner: self._blocked(inner, self.many, panels, source))
 
-    def _pack(self, at: dict[Var, Expr], packed: Var, tile: Tile) -> Stmt:
+    def _pack(self, at: dict[Var, Expr], packed: Var, tile: Tile, block: Block) -> Stmt:
+        """Copy a block of the right operand into panels; the last panel is filled up with zeros."""
         width = tile.columns
-        whole = L.div(self.N, width)
-        rest = L.sub(self.N, L.mul(whole, width))
+        panels_in_all = L.div(self.N, width)
+        rest = L.sub(self.N, L.mul(panels_in_all, width))
+        whole = L.plain(E.Min(block.panels, E.Sub(panels_in_all, block.first_panel)))
         zero = E.const(0, self.c.dtype)
 
         def copy(panel: Expr, k: Expr, column: Expr) -> Stmt:
-            return L.store(packed, (panel, k, column), self.right(at, k, L.add(L.mul(panel, width), column)))
-
-        def across(panel: Expr) -> Stmt:
-            return self._transposed_panel(tile, lambda k, c: copy(panel, k, c))
+            first = L.mul(L.add(block.first_panel, panel), width)
+            value = self.right(at, L.add(block.first_k, k), L.add(first, column))
+            return L.store(packed, (panel, k, column), value)
 
         def down(first: Expr, rows: Expr | int) -> Stmt:  # read along the columns, which are contiguous
             return L.loop("jo", whole, lambda panel: L.loop("k", rows, lambda k: L.unrolled(
@@ -194,12 +228,23 @@ class ContractionRule:
                        lambda c: L.store(packed, (whole, k, L.add(rest, c)), zero)),
             )  # fmt: skip
 
-        return L.block(
-            *self._pack_whole(across, down, whole),
-            L.when(L.at_least(rest, 1), L.loop("k", self.K, partial)),
-        )
+        blocks = L.div(block.depth, PACK_DEPTH)
+        done = L.mul(blocks, PACK_DEPTH)
+        if self.c.right_is_transposed:
+            full = [L.loop("jo", whole, lambda panel: self._transposed_panel(
+                tile, block.depth, lambda k, c: copy(panel, k, c)))]  # fmt: skip
+        else:  # some rows at a time: a few streams are read, and what is written to a panel lies together
+            full = [
+                L.loop("kb", blocks, lambda kb: down(L.mul(kb, PACK_DEPTH), PACK_DEPTH)),
+                down(done, L.sub(block.depth, done)),
+            ]
+        is_last: Expr | bool = True
+        if block.panels is not block.panels_in_all:
+            is_last = E.EQ(E.Add(block.first_panel, block.panels), block.panels_in_all)
+        tail = L.when(L.at_least(rest, 1), L.loop("k", block.depth, partial))
+        return L.block(*full, L.when(is_last, tail))
 
-    def _transposed_panel(self, tile: Tile, copy: Callable[[Expr, Expr], Stmt]) -> Stmt:
+    def _transposed_panel(self, tile: Tile, count: Expr, copy: Callable[[Expr, Expr], Stmt]) -> Stmt:
         """One full panel of an operand that is contiguous along k: a vector of columns for some k, then the next, so
         that the lines read stay in the first-level cache until all of each is used."""
 
@@ -207,11 +252,11 @@ class ContractionRule:
             return L.unrolled("cv", tile.vectors, lambda v: L.loop("k", depth, lambda k: L.vectorized(
                 "c", tile.lanes, lambda lane: copy(L.add(first, k), L.add(L.mul(v, tile.lanes), lane)))))  # fmt: skip
 
-        blocks = L.div(self.K, TRANSPOSE_DEPTH)
+        blocks = L.div(count, TRANSPOSE_DEPTH)
         done = L.mul(blocks, TRANSPOSE_DEPTH)
         return L.block(
             L.loop("ko", blocks, lambda ko: some(L.mul(ko, TRANSPOSE_DEPTH), TRANSPOSE_DEPTH)),
-            some(done, L.sub(self.K, done)),
+            some(done, L.sub(count, done)),
         )
 
     def _few_rows_transposed(self, at: dict[Var, Expr]) -> Stmt:
@@ -233,7 +278,7 @@ class ContractionRule:
                 return L.store(few, (p, k, c), self.right(at, k, column))
 
             def pack(p: Expr) -> Stmt:
-                whole = self._transposed_panel(tile, lambda k, c: copy(p, k, c))
+                whole = self._transposed_panel(tile, self.K, lambda k, c: copy(p, k, c))
                 if L.constant(L.sub(self.N, L.mul(L.div(self.N, width), width))) == 0:
                     return whole
                 first = E.Mul(E.Add(base, p), L.number(width))
@@ -253,30 +298,21 @@ class ContractionRule:
 
         return L.loop("jg", L.ceildiv(panels, group), part_of)
 
-    def _pack_whole(
-        self, across: Callable[[Expr], Stmt], down: Callable[[Expr, Expr | int], Stmt], whole: Expr
-    ) -> list[Stmt]:
-        """The panels that are full: along the reduction, or some rows of B at a time, so that a few streams are read
-        and what is written to a panel lies together."""
-        if self.c.right_is_transposed:
-            return [L.loop("jo", whole, across)]
-        blocks = L.div(self.K, PACK_DEPTH)
-        done = L.mul(blocks, PACK_DEPTH)
-        return [
-            L.loop("ko", blocks, lambda ko: down(L.mul(ko, PACK_DEPTH), PACK_DEPTH)),
-            down(done, L.sub(self.K, done)),
-        ]
-
-    def _blocked(
-        self, at: dict[Var, Expr], tile: Tile, panels: Expr, source: Callable[[Expr, Expr, Expr], Expr]
-    ) -> Stmt:
-        """Blocks of row tiles whose part of A stays in the second-level cache, each with all panels of B."""
-        full = L.div(self.M, tile.rows)
+    def _depth(self, tile: Tile) -> int:
+        """How much of the reduction a block takes: its panels stay in the second-level cache."""
         size = dtypes.nbytes(self.c.dtype)
-        depth = max(128, self.target.l2_bytes // 16 // (tile.columns * size) // 64 * 64)  # of a block of k
+        return max(128, self.target.l2_bytes // 16 // (tile.columns * size) // 64 * 64)
+
+    def _sweep(
+        self, at: dict[Var, Expr], tile: Tile, first_panel: Expr, panels: Expr,
+        source: Callable[[Expr, Expr, Expr], Expr], part: Callable[[Expr], Part] | None,
+    ) -> Stmt:  # fmt: skip
+        """Blocks of row tiles whose part of A stays in the second-level cache, each with some panels of B."""
+        full = L.div(self.M, tile.rows)
+        depth = self._depth(tile)
         known = L.constant(self.K)
         per_block: Expr
-        rows_in_cache = max(1, self.target.l2_bytes // 4 // (tile.rows * size))
+        rows_in_cache = max(1, self.target.l2_bytes // 4 // (tile.rows * dtypes.nbytes(self.c.dtype)))
         if known is not None:
             per_block = L.number(max(1, rows_in_cache // max(1, min(known, depth))))
         else:
@@ -284,48 +320,62 @@ class ContractionRule:
             per_block = E.Max(E.FloorDiv(L.number(rows_in_cache), used), L.number(1))
         blocks = E.FloorDiv(E.Sub(E.Add(full, per_block), L.number(1)), per_block)
 
-        def block_of(ib: Expr, part: Callable[[Expr], Part] | None) -> Stmt:
+        def block_of(ib: Expr) -> Stmt:
             first = E.Mul(ib, per_block)
             count = E.Min(per_block, E.Sub(full, first))
 
             def tile_of(io: Expr, jo: Expr) -> Stmt:
                 number = E.Add(first, io)
                 own = None if part is None else part(number)
-                return self._micro(at, tile, E.Mul(number, L.number(tile.rows)), jo, source, own)
+                return self._micro(at, tile, E.Mul(number, L.number(tile.rows)), L.add(first_panel, jo), source, own)
 
             def rest(jo: Expr) -> Stmt:
                 if not self.idempotent:  # done row by row, after the blocks
                     return SeqStmt(())
                 own = None if part is None else part(full)
-                made = self._last_rows(at, tile, jo, source, own)
+                made = self._last_rows(at, tile, L.add(first_panel, jo), source, own)
                 return L.when(E.EQ(E.Add(first, count), full), made) if made is not None else SeqStmt(())
 
             return L.loop("jo", panels, lambda jo: L.block(L.loop("io", count, lambda io: tile_of(io, jo)), rest(jo)))
 
+        return L.loop("ib", blocks, block_of)
+
+    def _by_parts(
+        self, tile: Tile, panels: Expr, body: Callable[[Expr, Callable[[Expr], Part] | None], Stmt]
+    ) -> Stmt:
+        """Blocks of the reduction, in order; one, unless it is long."""
+        depth, known = self._depth(tile), L.constant(self.K)
         if known is not None and known <= depth:
-            whole = L.loop("ib", blocks, lambda ib: block_of(ib, None))
-        else:
-            shape = (L.add(full, 1), panels, L.number(tile.rows), L.number(tile.columns))
-            partial = Buffer("partial", shape, self.c.dtype)
-            self.partial = partial
-            parts = E.Max(L.ceildiv(self.K, depth), L.number(1))
+            return body(L.number(0), None)
+        shape = (L.add(L.div(self.M, tile.rows), 1), panels, L.number(tile.rows), L.number(tile.columns))
+        partial = Buffer("partial", shape, self.c.dtype)
+        self.partial = partial
+        parts = E.Max(L.ceildiv(self.K, depth), L.number(1))
 
-            def part_of(ko: Expr) -> Callable[[Expr], Part]:
-                first = E.Mul(ko, L.number(depth))
-                count = E.Min(L.number(depth), E.Sub(self.K, first))
-                last = E.Sub(parts, L.number(1))
-                return lambda number: Part(first, count, E.EQ(ko, L.number(0)), E.EQ(ko, last), partial, number)
+        def part_of(ko: Expr) -> Callable[[Expr], Part]:
+            first = E.Mul(ko, L.number(depth))
+            count = E.Min(L.number(depth), E.Sub(self.K, first))
+            last = E.Sub(parts, L.number(1))
+            return lambda number: Part(first, count, E.EQ(ko, L.number(0)), E.EQ(ko, last), partial, number)
 
-            whole = L.loop("ko", parts, lambda ko: L.loop("ib", blocks, lambda ib: block_of(ib, part_of(ko))))
+        return L.loop("ko", parts, lambda ko: body(ko, part_of(ko)))
+
+    def _blocked(
+        self, at: dict[Var, Expr], tile: Tile, panels: Expr, source: Callable[[Expr, Expr, Expr], Expr]
+    ) -> Stmt:
+        """All rows with all panels of B."""
+        whole = self._by_parts(
+            tile, panels, lambda _, part: self._sweep(at, tile, L.number(0), panels, source, part)
+        )
         if self.idempotent:
             enough = L.at_least(self.M, tile.rows)
-            if self.c.rows and not self.outer_rows and not self.c.right_is_transposed and self.c.panel is None:
-                enough = True  # the rows were counted before packing
+            if self._rows_are_counted() and self.c.panel is None:
+                enough = True
             if enough is True:
                 return whole
             few = self._few_rows_of_panels(at, panels, source)
             return few if enough is False else L.when(enough, whole, few)
-        done = L.mul(full, tile.rows)
+        done = L.mul(L.div(self.M, tile.rows), tile.rows)
         rest = self._rows_one_by_one(at, tile, done, L.sub(self.M, done), panels, source)
         return L.block(whole, rest)
 

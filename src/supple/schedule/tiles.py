@@ -46,6 +46,18 @@ def tiles(target: Target, dtype: str) -> tuple[Tile, Tile]:
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """What is packed at a time: panels from ``first_panel`` on (of ``panels_in_all``), ``depth`` rows from
+    ``first_k``."""
+
+    first_panel: Expr
+    panels: Expr
+    panels_in_all: Expr
+    first_k: Expr
+    depth: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A block of the reduction: its first index and length, whether it is the first and the last, and where a tile's
     sums wait in between (``partial[tile, panel, row, column]``)."""
