@@ -3,6 +3,7 @@
 from supple.ops import (
     activation,
     arrange,
+    arrange_more,
     attention,
     binary,
     calls,
@@ -25,6 +26,7 @@ from supple.ops import (
 __all__ = [
     "activation",
     "arrange",
+    "arrange_more",
     "attention",
     "binary",
     "calls",
