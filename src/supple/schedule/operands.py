@@ -1,0 +1,142 @@
+"""The operands and the result of a contraction as its loops use them: reading, packing into panels, storing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from supple.analysis.contraction import Contraction
+from supple.analysis.reduction import fma
+from supple.base import dtypes
+from supple.base.target import Target
+from supple.ir import expr as E
+from supple.ir.expr import BufferLoad, Var
+from supple.ir.loop import BufferStore
+from supple.ir.node import Expr, Stmt
+from supple.schedule import loops as L
+from supple.schedule.tiles import PACK_DEPTH, TRANSPOSE_DEPTH, Block, Tile, tiles
+
+
+class Operands:
+    """Reads, packs and stores for the loops of a contraction, which a subclass arranges."""
+
+    def __init__(self, c: Contraction, target: Target, epilogue: BufferStore | None) -> None:
+        self.c = c
+        self.target = target
+        self.epilogue = epilogue
+        self.many, self.one = tiles(target, c.dtype)
+        self.row, self.column, self.k = c.rows[-1] if c.rows else None, c.columns[-1], c.reduce[0]
+        self.M: Expr = L.plain(self.row.extent) if self.row is not None else L.number(1)
+        self.N: Expr = L.plain(self.column.extent)
+        self.K: Expr = L.plain(self.k.extent)
+        self.outer_rows = c.rows[:-1]
+        self.outer_columns = c.columns[:-1]
+        self.idempotent = c.init is not None
+        self.packed: Var | None = None
+        self.rest: Var | None = None
+        self.partial: Var | None = None
+        self.waiting: Var | None = None
+        self.few: Var | None = None
+
+    # ------------------------------------------------------------------------------------------------ reading, storing
+
+    def left(self, at: dict[Var, Expr], row: Expr, k: Expr) -> Expr:
+        """One element of the left operand."""
+        where = {**at, self.k.var: k}
+        if self.row is not None:
+            where[self.row.var] = row
+        return self._read(self.c.left, where)
+
+    def right(self, at: dict[Var, Expr], k: Expr, column: Expr) -> Expr:
+        """One element of the right operand."""
+        return self._read(self.c.right, {**at, self.k.var: k, self.column.var: column})
+
+    def _read(self, operand: Expr, where: dict[Var, Expr]) -> Expr:
+        read: Expr = L.at(operand, where)
+        return read
+
+    def multiply_add(self, a: Expr, b: Expr, sum_: Expr) -> Expr:
+        """One step of the sum."""
+        return fma(a, b, sum_) if dtypes.is_float(self.c.dtype) else E.Add(sum_, E.Mul(a, b))
+
+    def start(self, at: dict[Var, Expr], row: Expr, column: Expr) -> Expr:
+        """What a sum starts from."""
+        if self.c.init is not None:
+            return self.c.init
+        return BufferLoad(self.c.result, self._result_indices(at, row, column))
+
+    def _result_indices(self, at: dict[Var, Expr], row: Expr, column: Expr) -> tuple[Expr, ...]:
+        where = {**at, self.column.var: column}
+        if self.row is not None:
+            where[self.row.var] = row
+        axes = [self.c.nest.axis(index) for index in self.c.indices]
+        return tuple(where[axis.var] for axis in axes if axis is not None)
+
+    def finish(self, at: dict[Var, Expr], row: Expr, column: Expr, value: Expr) -> Stmt:
+        """Store a finished sum, through the epilogue if there is one."""
+        indices = self._result_indices(at, row, column)
+        if self.epilogue is None:
+            return L.store(self.c.result, indices, value)
+        where = {**at, self.column.var: column}
+        if self.row is not None:
+            where[self.row.var] = row
+        made = L.replace_loads(L.at(self.epilogue, where), self.c.result, value)
+        assert isinstance(made, Stmt)
+        return made
+
+    # ---------------------------------------------------------------------------------------------------------- packing
+
+    def _pack(self, at: dict[Var, Expr], packed: Var, tile: Tile, block: Block) -> Stmt:
+        """Copy a block of the right operand into panels; the last panel is filled up with zeros."""
+        width = tile.columns
+        panels_in_all = L.div(self.N, width)
+        rest = L.sub(self.N, L.mul(panels_in_all, width))
+        whole = L.plain(E.Min(block.panels, E.Sub(panels_in_all, block.first_panel)))
+        zero = E.const(0, self.c.dtype)
+
+        def copy(panel: Expr, k: Expr, column: Expr) -> Stmt:
+            first = L.mul(L.add(block.first_panel, panel), width)
+            value = self.right(at, L.add(block.first_k, k), L.add(first, column))
+            return L.store(packed, (panel, k, column), value)
+
+        def down(first: Expr, rows: Expr | int) -> Stmt:  # read along the columns, which are contiguous
+            return L.loop("jo", whole, lambda panel: L.loop("k", rows, lambda k: L.unrolled(
+                "cv", tile.vectors, lambda v: L.vectorized("c", tile.lanes, lambda lane: copy(
+                    panel, L.add(first, k), L.add(L.mul(v, tile.lanes), lane))))))  # fmt: skip
+
+        def partial(k: Expr) -> Stmt:
+            return L.block(
+                L.loop("c", rest, lambda c: copy(whole, k, c)),
+                L.loop("c", L.sub(L.number(width), rest),
+                       lambda c: L.store(packed, (whole, k, L.add(rest, c)), zero)),
+            )  # fmt: skip
+
+        blocks = L.div(block.depth, PACK_DEPTH)
+        done = L.mul(blocks, PACK_DEPTH)
+        if self.c.right_is_transposed:
+            full = [L.loop("jo", whole, lambda panel: self._transposed_panel(
+                tile, block.depth, lambda k, c: copy(panel, k, c)))]  # fmt: skip
+        else:  # some rows at a time: a few streams are read, and what is written to a panel lies together
+            full = [
+                L.loop("kb", blocks, lambda kb: down(L.mul(kb, PACK_DEPTH), PACK_DEPTH)),
+                down(done, L.sub(block.depth, done)),
+            ]
+        is_last: Expr | bool = True
+        if block.panels is not block.panels_in_all:
+            is_last = E.EQ(E.Add(block.first_panel, block.panels), block.panels_in_all)
+        tail = L.when(L.at_least(rest, 1), L.loop("k", block.depth, partial))
+        return L.block(*full, L.when(is_last, tail))
+
+    def _transposed_panel(self, tile: Tile, count: Expr, copy: Callable[[Expr, Expr], Stmt]) -> Stmt:
+        """One full panel of an operand that is contiguous along k: a vector of columns for some k, then the next, so
+        that the lines read stay in the first-level cache until all of each is used."""
+
+        def some(first: Expr, depth: Expr | int) -> Stmt:
+            return L.unrolled("cv", tile.vectors, lambda v: L.loop("k", depth, lambda k: L.vectorized(
+                "c", tile.lanes, lambda lane: copy(L.add(first, k), L.add(L.mul(v, tile.lanes), lane)))))  # fmt: skip
+
+        blocks = L.div(count, TRANSPOSE_DEPTH)
+        done = L.mul(blocks, TRANSPOSE_DEPTH)
+        return L.block(
+            L.loop("ko", blocks, lambda ko: some(L.mul(ko, TRANSPOSE_DEPTH), TRANSPOSE_DEPTH)),
+            some(done, L.sub(count, done)),
+        )
