@@ -482,6 +482,21 @@ def table() -> str:
     ]
     for name in sorted(rows):
         lines.append(f"| `{name}` | {_cell(rows[name], 'interp')} | {_cell(rows[name], 'native')} |")
+    lines += [
+        "",
+        "## Spellings of Supple's own",
+        "",
+        "Printed text always reads back to the same program. Where Relax has no spelling, Supple has one:",
+        "",
+        "- `with R.seq():` is a block of bindings that follows another block of bindings directly.",
+        "- `@T.prim_func(root_block=False)`: blocks without a root block around them.",
+        "- `T.serial(n, dtype=\"int32\")`: a loop variable whose dtype is not the extent's.",
+        "- `@R.function(name=\"a.b\")`, `@T.prim_func(name=...)`: a function whose name is no identifier.",
+        "- `part = T.meta_var(...)`: a part of an expression that would nest too deep for Python's parser.",
+        "",
+        "`tx = T.launch_thread(\"threadIdx.x\", 8)` is read as `for tx in T.thread_binding(8, thread=\"threadIdx.x\")` around",
+        "what follows, and prints so. `x: T.handle` with `T.match_buffer` at the head becomes a buffer parameter.",
+    ]
     lines += ["", "## Refused by name", "", "| name | why |", "|---|---|"]
     lines += [f"| `{name}` | {why} |" for name, why in sorted(REFUSED.items())]
     lines += ["", "## Shown elsewhere", "", "| name | where |", "|---|---|"]

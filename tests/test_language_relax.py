@@ -57,6 +57,8 @@ def test_expressions_take_relax_s_argument_order():
     x = relax.Var("x", relax.TensorType([2, 3], "float32"))
     assert relax.ShapeExpr([1, tirx.Var("m", "int64")]).values[0].dtype == "int64"
     assert len(relax.Tuple([x, x])) == 2
+    shape = relax.ShapeExpr([1, 2])
+    assert shape[0].value == 1 and len(shape) == 2 and [v.value for v in shape] == [1, 2]
     call = relax.Call("relax.nn.relu", [x])
     assert call.op is supple.relax.op.nn.relu and call.args == (x,)
     y = relax.Var("y", relax.TensorType([2, 3], "float32"))

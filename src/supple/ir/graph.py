@@ -69,6 +69,15 @@ class ShapeExpr(ExprWithOps):
             if not isinstance(ty, PrimType) or ty.dtype != "int64":
                 raise TypeError(f"a shape's values must be int64 scalars, got {value} of type {ty}")
 
+    def __getitem__(self, index: Any) -> Any:
+        return self.values[index]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Any:
+        return iter(self.values)
+
     @property
     def ty(self) -> Type:
         return ShapeType(self.values)
