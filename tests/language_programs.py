@@ -138,20 +138,18 @@ graph("R.shape_of", "s = R.shape_of(x)\nreturn s", params='x: R.Tensor(("n", 4),
 graph("R.tensor_to_shape", "s = R.tensor_to_shape(x)\nreturn s", params='x: R.Tensor((2,), "int64")',
       args=lambda: [np.array([3, 4])], native=HOST)  # fmt: skip
 graph("R.shape_to_tensor", "s = R.shape_to_tensor(R.shape([n, 4]))\nreturn s",
-      params='x: R.Tensor(("n", 4), "float32"), n: R.Prim("int64")', args=lambda: [tensor(3, 4), 3],
-      native=HOST)  # fmt: skip
-graph("R.size", "s = R.size(x)\nreturn s", native=HOST)
+      params='x: R.Tensor(("n", 4), "float32"), n: R.Prim("int64")', args=lambda: [tensor(3, 4), 3])  # fmt: skip
+graph("R.size", "s = R.size(x)\nreturn s")
 graph("R.print", "_ = R.print(x, format='{}')\nreturn x", deco="(pure=False)")
 graph("R.assert_op", "_ = R.assert_op(R.const(True), x, format='x is {}')\nreturn x", deco="(pure=False)", native=HOST)
 graph("R.null_value", "a = R.null_value()\nreturn a", native=HOST)
-graph("R.wrap_param", 'a = R.wrap_param(R.const(1, "int32"), "float32")\nreturn a', native=HOST)
-graph("R.hint_on_device R.device R.cpu", 'a = R.hint_on_device(x, R.device("cpu", 0))\nreturn R.add(a, y)', native=HOST)
+graph("R.wrap_param", 'a = R.wrap_param(R.const(1, "int32"), "float32")\nreturn a')
+graph("R.hint_on_device R.device R.cpu", 'a = R.hint_on_device(x, R.device("cpu", 0))\nreturn R.add(a, y)')
 module("R.to_vdevice I.vdevice I.module_global_infos", """
 a = R.to_vdevice(x, "llvm:1")
 b: R.Tensor((4, 4), "float32", "llvm:1") = R.add(a, a)
 return b
-""", head="    I.module_global_infos({'vdevice': [I.vdevice('llvm', 0), I.vdevice('llvm', 1, 'global')]})\n",
-       native=HOST)  # fmt: skip
+""", head="    I.module_global_infos({'vdevice': [I.vdevice('llvm'), I.vdevice('llvm', 1, 'global')]})\n")  # fmt: skip
 module("I.module_attrs I.ir_module", "return x", head='    I.module_attrs({"a": 10, "b": "text"})\n')
 program("R.DTensor R.device_mesh I.Range", """
 @I.ir_module
@@ -191,7 +189,7 @@ graph("R.builtin.alloc_tensor", """
 a = R.builtin.alloc_tensor(R.shape([4, 4]), R.dtype("float32"), R.prim_value(0), R.str("global"))
 return x
 """, native=HOST)  # fmt: skip
-graph("R.builtin.stop_lift_params", "a = R.builtin.stop_lift_params(x)\nreturn R.add(a, y)", native=HOST)
+graph("R.builtin.stop_lift_params", "a = R.builtin.stop_lift_params(x)\nreturn R.add(a, y)")
 graph("R.memory.alloc_storage R.memory.alloc_tensor R.memory.kill_tensor R.memory.kill_storage", """
 s = R.memory.alloc_storage(R.shape([64]), R.prim_value(0), R.str("global"), R.dtype("uint8"))
 a = R.memory.alloc_tensor(s, R.prim_value(0), R.shape([4, 4]), R.dtype("float32"))
@@ -494,8 +492,9 @@ def table() -> str:
         "- `@R.function(name=\"a.b\")`, `@T.prim_func(name=...)`: a function whose name is no identifier.",
         "- `part = T.meta_var(...)`: a part of an expression that would nest too deep for Python's parser.",
         "",
-        "`tx = T.launch_thread(\"threadIdx.x\", 8)` is read as `for tx in T.thread_binding(8, thread=\"threadIdx.x\")` around",
-        "what follows, and prints so. `x: T.handle` with `T.match_buffer` at the head becomes a buffer parameter.",
+        "`tx = T.launch_thread(\"threadIdx.x\", 8)` is read as `for tx in T.thread_binding(8, thread=\"threadIdx.x\")`",
+        "around what follows, and prints so. `x: T.handle` with `T.match_buffer` at the head becomes a buffer",
+        "parameter.",
     ]
     lines += ["", "## Refused by name", "", "| name | why |", "|---|---|"]
     lines += [f"| `{name}` | {why} |" for name, why in sorted(REFUSED.items())]

@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
-from supple.base.errors import ExecutionError, TypeCheckError
+from supple.base.errors import ExecutionError, NotSupportedError, TypeCheckError
 from supple.build.infer import infer, packed_result
-from supple.ir.expr import Call, IntImm, StringImm, as_expr, is_scalar
+from supple.build.te import compute
+from supple.ir.expr import EQ, Call, IntImm, Mul, Select, StringImm, as_expr, cast, is_scalar
 from supple.ir.graph import UNIT, DataTypeImm, ExternFunc, GlobalVar, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, Op, Param
 from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, VDevice
 from supple.ops.calls import _destination_result, _tuple_of
-from supple.ops.declare import DType, Shape, fail, operator
+from supple.ops.declare import DType, Shape, ShapeOf, fail, operator, sample
+from supple.ops.unary import astype
 from supple.sym.relate import tensor_dims
 
 Infer = Callable[[Call], Type]
@@ -212,7 +214,33 @@ def _shape_operand(name: str, expr: Expr) -> ShapeType:
     return ty
 
 
-@operator("shape_to_tensor", ref=lambda shape: np.array(shape, "int64"))
+def _lower_shape_to_tensor(values: Any) -> Any:
+    if not isinstance(values, list):
+        raise NotSupportedError("shape_to_tensor: native code needs a shape whose rank is known")
+    extents = [cast("int64", v) for v in values]
+
+    def element(i: Expr) -> Expr:
+        result: Expr = extents[-1] if extents else IntImm(0, "int64")
+        for n in range(len(extents) - 2, -1, -1):
+            result = Select(EQ(cast("int64", i), IntImm(n, "int64")), extents[n], result)
+        return result
+
+    return compute((len(extents),), element, "shape")
+
+
+def _lower_size(x: Any) -> Any:
+    count: Expr = IntImm(1, "int64")
+    for extent in x.shape:
+        count = Mul(count, cast("int64", extent))
+    return compute((), lambda: count, "size")
+
+
+@operator(
+    "shape_to_tensor",
+    ref=lambda shape: np.array(shape, "int64"),
+    lower=_lower_shape_to_tensor,
+    samples=lambda: [sample(ShapeOf((2, 3, 4))), sample(ShapeOf((5,)))],
+)
 def shape_to_tensor(expr: Shape) -> Type:
     """The values of a shape as an int64 tensor of one dimension."""
     ty = _shape_operand("shape_to_tensor", expr)
@@ -221,7 +249,12 @@ def shape_to_tensor(expr: Shape) -> Type:
     return TensorType(ShapeExpr((IntImm(ty.ndim, "int64"),)), "int64")
 
 
-@operator("size", ref=lambda x: np.array(np.asarray(x).size, "int64"), samples=list)
+@operator(
+    "size",
+    ref=lambda x: np.array(np.asarray(x).size, "int64"),
+    lower=_lower_size,
+    samples=lambda: [sample((3, 4)), sample(())],
+)
 def size(expr: TensorType) -> Type:
     """The number of elements of a tensor, as an int64 tensor without dimensions."""
     return TensorType(ShapeExpr(()), "int64")
@@ -308,7 +341,12 @@ HINT_ON_DEVICE = _form(
 )
 
 
-@operator("wrap_param")
+@operator(
+    "wrap_param",
+    lower=astype.lower,
+    ref=lambda data, dtype: dtypes.convert(data, dtype),
+    samples=lambda: [sample((3, 4), dtype="float16")],
+)
 def wrap_param(data: TensorType, dtype: DType = "float32") -> Type:
     """A constant parameter in another dtype, converted when the program is compiled."""
     return TensorType(data.shape, dtype, data.ndim, data.vdevice)

@@ -66,6 +66,8 @@ class _Legalizer:
         call, op = node.value, node.value.op
         if op.name in self.rules:
             return replace(node, value=self.rules[op.name](self.builder, call))
+        if op.facts.get("value") == "argument":  # a hint, a place, a marker: the value is the operand's
+            return replace(node, value=call.args[0])
         if op.lower is None or (self.keep_views and op.facts.get("view")):
             return None
         return replace(node, value=self._lowered(call, op))
