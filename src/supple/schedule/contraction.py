@@ -40,6 +40,7 @@ from supple.schedule.merge import can_merge, merge
 from supple.schedule.operands import Operands
 from supple.schedule.tiles import (
     PACK_ROWS,
+    SMALL_ROWS,
     STREAM_ROWS,
     Block,
     Part,
@@ -185,7 +186,7 @@ class ContractionRule(Operands):
         source: Callable[[Expr, Expr, Expr], Expr], part: Callable[[Expr], Part] | None,
     ) -> Stmt:  # fmt: skip
         """Blocks of row tiles whose part of A stays in the second-level cache, each with some panels of B."""
-        full = L.div(self.M, tile.rows)
+        full = self._full_tiles(tile)
         depth = self._depth(tile)
         known = L.constant(self.K)
         per_block: Expr
@@ -204,7 +205,7 @@ class ContractionRule(Operands):
             def tile_of(io: Expr, jo: Expr) -> Stmt:
                 number = E.Add(first, io)
                 own = None if part is None else part(number)
-                return self._micro(at, tile, E.Mul(number, L.number(tile.rows)), L.add(first_panel, jo), source, own)
+                return self._micro(at, tile, self._first_row(number, tile), L.add(first_panel, jo), source, own)
 
             def rest(jo: Expr) -> Stmt:
                 if not self.idempotent:  # done row by row, after the blocks
@@ -224,7 +225,7 @@ class ContractionRule(Operands):
         depth, known = self._depth(tile), L.constant(self.K)
         if known is not None and known <= depth:
             return body(L.number(0), None)
-        shape = (L.add(L.div(self.M, tile.rows), 1), panels, L.number(tile.rows), L.number(tile.columns))
+        shape = (L.add(self._full_tiles(tile), 1), panels, L.number(tile.rows), L.number(tile.columns))
         partial = Buffer("partial", shape, self.c.dtype)
         self.partial = partial
         parts = E.Max(L.ceildiv(self.K, depth), L.number(1))
@@ -260,19 +261,19 @@ class ContractionRule(Operands):
         self, at: dict[Var, Expr], tile: Tile, panel: Expr, source: Callable[[Expr, Expr, Expr], Expr],
         part: Part | None,
     ) -> Stmt | None:  # fmt: skip
-        """The rows that are left of whole tiles: one more tile, of four rows if that is enough, that ends at the last
-        row; None when nothing is left."""
-        rest = L.sub(self.M, L.mul(L.div(self.M, tile.rows), tile.rows))
-        small = Tile(min(4, tile.rows), tile.vectors, tile.lanes)
-
-        def ending(t: Tile) -> Stmt:
-            return self._micro(at, t, L.sub(self.M, L.number(t.rows)), panel, source, part)
-
-        some, few = L.at_least(rest, 1), L.at_least(L.number(small.rows), rest)
+        """The rows that are left of whole tiles: a small tile that ends at the last row; None when nothing is left."""
+        rest = L.sub(self.M, L.mul(self._full_tiles(tile), tile.rows))
+        some = L.at_least(rest, 1)
         if some is False:
             return None
-        either = ending(small) if few is True else ending(tile) if few is False else None
-        return L.when(some, either if either is not None else L.when(few, ending(small), ending(tile)))
+        small = Tile(min(SMALL_ROWS, tile.rows), tile.vectors, tile.lanes)
+        return L.when(some, self._micro(at, small, L.sub(self.M, L.number(small.rows)), panel, source, part))
+
+    def _full_tiles(self, tile: Tile) -> Expr:
+        """How many whole tiles there are; where rows may be computed twice, one more that ends at the last row when
+        more rows are left than a small tile has."""
+        spare = max(0, tile.rows - 1 - SMALL_ROWS) if self.idempotent else 0
+        return L.div(L.add(self.M, spare), tile.rows)
 
     def _first_row(self, number: Expr, tile: Tile) -> Expr:
         """Where a tile begins; the last one ends at the last row."""
@@ -440,13 +441,16 @@ class ContractionRule(Operands):
             return single
         made = single
         for tile in (Tile(2, self.one.vectors // 2, self.one.lanes), Tile(4, self.one.vectors // 4, self.one.lanes)):
-            enough = L.at_least(self.M, tile.rows)
-            if enough is not False:
-                made = L.when(enough, self._across(at, tile), made)
+            enough, wide = L.at_least(self.M, tile.rows), L.at_least(self.N, tile.columns)
+            if enough is False or wide is False:
+                continue
+            both: Expr | bool = enough if wide is True else wide if enough is True else E.And(enough, wide)
+            made = L.when(both, self._across(at, tile, only_wide=True), made)
         return made
 
-    def _across(self, at: dict[Var, Expr], tile: Tile) -> Stmt:
-        """All columns, B read in place: wide tiles, then vectors, then single columns."""
+    def _across(self, at: dict[Var, Expr], tile: Tile, *, only_wide: bool = False) -> Stmt:
+        """All columns, B read in place: wide tiles, then vectors, then single columns (``only_wide``: there are columns
+        for a wide tile)."""
 
         def rows(body: Callable[[Expr], Stmt]) -> Stmt:
             return L.loop("i", L.ceildiv(self.M, tile.rows), lambda i: body(self._first_row(i, tile)))
@@ -463,6 +467,8 @@ class ContractionRule(Operands):
             def whole(t: Tile, name: str, then: Stmt) -> Stmt:
                 return L.when(L.at_least(self.N, t.columns), overlapping(t, name), then)
 
+            if only_wide:
+                return overlapping(tile, "jo")
             single = L.loop("c", self.N, lambda c: rows(lambda i: self._direct_scalar(at, tile.rows, i, c)))
             return whole(tile, "jo", whole(narrow, "jv", single))
         wide = L.div(self.N, tile.columns)

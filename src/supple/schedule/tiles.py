@@ -15,6 +15,9 @@ PACK_ROWS = 6
 PACK_DEPTH = 8
 """Rows of the right operand that are packed at a time."""
 
+SMALL_ROWS = 4
+"""Rows of the tile that takes what whole tiles leave."""
+
 STREAM_ROWS = 8
 """Rows of the right operand that are read side by side where it comes from memory."""
 
