@@ -14,7 +14,8 @@ from supple.interp.graph import Interpreter
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
 from supple.ir.op import OPS
-from supple.ir.structural import assert_structural_equal
+from supple.ir.serialize import load_json, save_json
+from supple.ir.structural import assert_structural_equal, structural_hash
 from supple.runtime.packed import register_global_func
 from supple.script import from_source
 from supple.script import relax as R
@@ -50,6 +51,8 @@ def test_a_program_reads_back(item):
     again = from_source(text)
     assert_structural_equal(parsed, again)
     assert again.script(show_meta=True) == text
+    assert_structural_equal(load_json(save_json(parsed)), parsed)
+    assert structural_hash(again) == structural_hash(parsed)
     for name in item.names:
         assert name.rpartition(".")[2] in item.text or name in ("R.cpu", "R.Object", "I.meta_var", "T.macro", "T.macro")
 

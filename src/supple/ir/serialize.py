@@ -5,8 +5,9 @@ The text lists every node once, operands before users, so shared nodes stay shar
     {"supple_json": 1, "nodes": [["Var", {"name": "n", "ty": 0}], ...], "root": 7}
 
 A value inside a node is a plain JSON value or an object that says what it is: ``{"n": 3}`` a node, ``{"op": name}`` an
-operator, ``{"t": [...]}`` a tuple, ``{"d": [[key, value], ...]}`` a mapping, ``{"f": hex}`` a float, ``{"e": [kind,
-name]}`` an enumeration's member, ``{"a": [dtype, shape, base64]}`` an array, ``{"s": [...]}`` a span.
+operator, ``{"t": [...]}`` a tuple, ``{"l": [...]}`` a list, ``{"d": [[key, value], ...]}`` a mapping, ``{"f": hex}`` a
+float, ``{"e": [kind, name]}`` an enumeration's member, ``{"a": [dtype, shape, base64]}`` an array, ``{"s": [...]}`` a
+span, ``{"target": text}`` a target, ``{"device": [kind, index]}`` a device.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ import numpy as np
 
 from supple.base.errors import SuppleError
 from supple.base.source import Span
+from supple.base.target import Target
 from supple.ir import expr, graph, loop, types
 from supple.ir.module import IRModule
 from supple.ir.node import _FIELDS, Node
 from supple.ir.op import Op
+from supple.runtime.device import Device
 
 VERSION = 1
 
@@ -111,10 +114,13 @@ def _encode_array(value: Any, _: dict[int, int]) -> Any:
 _ENCODERS: tuple[tuple[Any, Callable[[Any, dict[int, int]], Any]], ...] = (
     (Op, lambda v, ids: {"op": v.name}),
     (Node, lambda v, ids: {"n": ids[id(v)]}),
-    ((tuple, list), lambda v, ids: {"t": [_encode(x, ids) for x in v]}),
+    (tuple, lambda v, ids: {"t": [_encode(x, ids) for x in v]}),
+    (list, lambda v, ids: {"l": [_encode(x, ids) for x in v]}),
     (dict, lambda v, ids: {"d": [[_encode(k, ids), _encode(x, ids)] for k, x in v.items()]}),
     (float, lambda v, ids: {"f": v.hex() if v == v else "nan"}),
     (enum.Enum, lambda v, ids: {"e": [type(v).__name__, v.name]}),
+    (Target, lambda v, ids: {"target": v.spec}),
+    (Device, lambda v, ids: {"device": [v.device_type, v.index]}),
     (Span, lambda v, ids: {"s": [v.file, v.line, v.column, v.end_line, v.end_column]}),
     ((np.ndarray, np.generic), _encode_array),
 )
@@ -140,10 +146,13 @@ _DECODERS: dict[str, Callable[[Any, list[Node]], Any]] = {
     "op": lambda content, nodes: Op.get(content),
     "n": lambda content, nodes: nodes[content],
     "t": lambda content, nodes: tuple(_decode(x, nodes) for x in content),
+    "l": lambda content, nodes: [_decode(x, nodes) for x in content],
     "d": lambda content, nodes: {_decode(k, nodes): _decode(x, nodes) for k, x in content},
     "f": lambda content, nodes: float("nan") if content == "nan" else float.fromhex(content),
     "e": lambda content, nodes: _ENUMS[content[0]][content[1]],
     "s": lambda content, nodes: Span(*content),
+    "target": lambda content, nodes: Target.parse(content),
+    "device": lambda content, nodes: Device(*content),
     "a": _decode_array,
 }
 
