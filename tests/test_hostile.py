@@ -156,3 +156,26 @@ def test_numpy_scalars_can_be_stored() -> None:
             Y[i] = np.float32(2.5)
 
     assert "2.5" in k.script()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text", "came"),
+    [
+        ("float32", "R.sum(x) * 2", 'R.Tensor((), dtype="float32")'),
+        ("float32", "(x + x) > 0", 'R.Tensor((3,), dtype="bool")'),
+        ("float16", "R.exp(x) * 2.0", 'R.Tensor((3,), dtype="float16")'),
+        ("float64", "1 / R.exp(x)", 'R.Tensor((3,), dtype="float64")'),
+        ("int8", "(x + x) - 1", 'R.Tensor((3,), dtype="int8")'),
+    ],
+)
+def test_a_number_beside_an_expression_takes_its_dtype(dtype: str, text: str, came: str) -> None:
+    mod = parse(f'{HEAD}\n@R.function\ndef f(x: R.Tensor((3,), "{dtype}")):\n    y = {text}\n    return y\n')
+    function = mod["f"] if isinstance(mod, supple.IRModule) else mod
+    assert str(function.ret_ty) == came
+
+
+@pytest.mark.parametrize("text", ["x * 1.5", "(x + x) * 1.5", "R.less(x, 0.5)", "R.clip(x, 0.5, 1.5)"])
+def test_a_fraction_beside_integers_is_refused(text: str) -> None:
+    with pytest.raises(DiagnosticError, match="fraction") as caught:
+        parse(f'{HEAD}\n@R.function\ndef f(x: R.Tensor((3,), "int32")):\n    y = {text}\n    return y\n')
+    assert caught.value.span is not None

@@ -29,7 +29,7 @@ from supple.ir.graph import (
 from supple.ir.loop import PrimFunc
 from supple.ir.module import BaseFunc, IRModule
 from supple.ir.node import Expr, Type, replace
-from supple.ir.op import Op
+from supple.ir.op import Op, settle_literals
 from supple.ir.structural import structural_equal, structural_hash
 from supple.ir.types import FuncType, TensorType
 from supple.ir.walk import free_symbols, substitute
@@ -463,6 +463,8 @@ def _with_operands(e: Expr, operands: list[Expr]) -> Expr:
     if isinstance(e, Call):
         op = operands.pop(0) if isinstance(e.op, _NESTED) else e.op
         rebuilt = e if same and e.ty is not None else replace(e, op=op, args=tuple(operands), ty=None)
+        if isinstance(op, Op):
+            rebuilt = _settled(rebuilt)
     elif isinstance(e, Tuple):
         rebuilt = e if same and e.ty is not None else replace(e, fields=tuple(operands), ty=None)
     else:
@@ -471,6 +473,13 @@ def _with_operands(e: Expr, operands: list[Expr]) -> Expr:
     if rebuilt is e:
         return e
     return replace(rebuilt, ty=infer(rebuilt))
+
+
+def _settled(call: Call) -> Call:
+    try:
+        return settle_literals(call)
+    except TypeError as error:
+        raise TypeCheckError(str(error), span=call.span, rule="literal") from None
 
 
 def _check_declared(actual: Type, declared: Type, what: str, span: Span | None, rule: str) -> None:

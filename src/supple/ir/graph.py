@@ -16,10 +16,13 @@ from supple.ir.types import SHAPE_OF, FuncType, PrimType, ShapeType, TensorType,
 
 @node
 class Constant(ExprWithOps):
-    """A tensor literal. ``data`` is a read-only numpy array; compared by value, dtype and shape."""
+    """A tensor literal. ``data`` is a read-only numpy array; compared by value, dtype and shape.
+
+    ``weak`` marks a Python number whose dtype follows the tensors beside it, once their types are known."""
 
     data: Any
     ty: Type | None = ignored(default=None)
+    weak: bool = ignored(default=False)
 
 
 def constant(value: Any, dtype: str | None = None) -> Constant:

@@ -10,8 +10,8 @@ from typing import Any
 from supple.base import dtypes
 from supple.base.registry import Registry, did_you_mean
 from supple.ir.expr import CALLEES, Call, as_expr, cast, is_scalar
-from supple.ir.graph import DataTypeImm, ShapeExpr, Tuple, constant
-from supple.ir.node import Expr, Type, ignored, node
+from supple.ir.graph import Constant, DataTypeImm, ShapeExpr, Tuple, constant
+from supple.ir.node import Expr, Type, ignored, node, replace
 from supple.ir.types import TensorType
 
 
@@ -172,8 +172,35 @@ def _as_tensor(value: Any, dtype: str | None) -> Expr:
     if isinstance(value, bool) or hasattr(value, "dtype"):
         return constant(value)
     if isinstance(value, (int, float)):
-        return constant(value, dtype)
+        return literal(value, dtype)
     raise TypeError(f"expected a tensor, got {value!r}")
+
+
+def literal(value: int | float, dtype: str | None) -> Expr:
+    """A number beside a tensor of ``dtype``: a constant of that dtype.
+
+    Without one it is *weak*: the builder converts it when the types of the other operands are known.
+    Raises ``TypeError`` for a fraction beside integers.
+    """
+    if dtype is None:
+        return replace(constant(value), weak=True)
+    if isinstance(value, float) and not dtypes.is_float(dtype):
+        raise TypeError(
+            f"{value!r} beside a tensor of {dtype} would lose its fraction; convert the tensor: x.astype(...)"
+        )
+    return constant(value, dtype)
+
+
+def settle_literals(call: Call) -> Call:
+    """The call with its weak literals in the dtype of the other tensor operands."""
+    if not any(isinstance(a, Constant) and a.weak for a in call.args):
+        return call
+    others = [a for a in call.args if not (isinstance(a, Constant) and a.weak)]
+    dtype = next((d for a in others if (d := _tensor_dtype(a)) is not None), None)
+    if dtype is None:
+        return call
+    settled = tuple(literal(a.data.item(), dtype) if isinstance(a, Constant) and a.weak else a for a in call.args)
+    return replace(call, args=settled)
 
 
 def _as_tuple(value: Any, dtype: str | None) -> Expr:

@@ -208,6 +208,10 @@ def _clip_lower(x: te.TensorValue, min: Expr, max: Expr) -> te.TensorValue:
 )
 def clip(x: TensorType, min: Scalar, max: Scalar) -> Type:
     """Each element limited to ``[min, max]``; NaN stays NaN."""
+    for bound in (min, max):
+        if x.dtype is not None and dtypes.is_float(scalar_dtype(bound)) and not dtypes.is_float(x.dtype):
+            came = scalar_dtype(bound)
+            fail("clip: a bound with a fraction for a tensor of integers", x.dtype, came, hint="x.astype")
     return x
 
 

@@ -156,4 +156,7 @@ def as_array(value: Any) -> NDArray:
             raise BufferError(f"the array is on a device of DLPack type {int(kind)}, not on the CPU")
     if getattr(value, "requires_grad", False) is True:
         raise BufferError("the tensor requires a gradient; pass tensor.detach()")
+    for lazy, resolve in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
+        if getattr(value, lazy, bool)():  # torch keeps a sign or a conjugation as a flag, which DLPack does not carry
+            value = getattr(value, resolve)()
     return np.from_dlpack(value)
