@@ -14,13 +14,16 @@ What ``C[i, j] += A[i, k] * B[k, j]`` becomes (6 x 16 tiles; the numbers follow 
                             acc[r, 0:16] = fma(A[6*io+r, k], Bp[jo, k, 0:16], acc[r, 0:16])   # r unrolled
                         C[6*io+r, jo*16 : jo*16+16] = epilogue(acc[r, 0:16]), or leave it for the next block
     else:
-        row by row, 64 columns at a time, B read in place
+        four rows, two or one, 16, 32 or 64 columns at a time, B read in place (some of its rows at a time for all
+        columns, when B is larger than the cache)
+
+A B larger than the cache is packed, and used for all rows, a block at a time.
 
 Every element is one chain of fused multiply-adds over k in order, in every variant (leaving a sum in memory and taking
-it up again does not round it): its bits depend neither on the
-number of rows nor on the variant. The rest of the rows is one more tile that ends at the last row (rows it shares with
-the tile before are computed twice, to the same bits), and so is the rest of the columns where B is read in place.
-A sum that goes on from what the result holds may not be computed twice: there the rest is done row by row.
+it up again does not round it): its bits depend neither on the number of rows nor on the variant. The rest of the rows
+is one more tile that ends at the last row (rows it shares with the tile before are computed twice, to the same bits),
+and so is the rest of the columns where B is read in place. A sum that goes on from what the result holds may not be
+computed twice: there the rest is done row by row.
 """
 
 from __future__ import annotations
