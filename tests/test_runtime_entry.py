@@ -156,3 +156,22 @@ def test_threads_call_one_function() -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_arguments_can_be_given_by_name() -> None:
+    main = compiled("    return R.subtract(x, y)")
+    expected = X - Y
+    np.testing.assert_array_equal(main(X, y=Y), expected)
+    np.testing.assert_array_equal(main(y=Y, x=X), expected)
+    np.testing.assert_array_equal(main(y=Y[::-1], x=X), expected)  # one that must be converted
+    objects = live_objects()
+    for args, named, message in (
+        ((X,), {"z": Y}, "no parameter 'z'"),
+        ((X,), {"x": Y}, "by position and by name"),
+        ((), {"y": Y}, "no argument for x"),
+        ((X, Y, Y), {"x": Y}, "by position and by name"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            main(*args, **named)
+    gc.collect()
+    assert live_objects() == objects

@@ -9,8 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from supple import error, ops, relax, runtime, script, te, tirx
-    from supple.base.target import Target
+    from supple import error, ops, relax, runtime, script, te, tirx, transform
+    from supple.base.target import target as Target
     from supple.driver import compile, lower
     from supple.ir.module import IRModule
     from supple.runtime.device import cpu, device
@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 
 _NAMES: dict[str, tuple[str, str | None]] = {
     "IRModule": ("supple.ir.module", "IRModule"),
-    "Target": ("supple.base.target", "Target"),
+    "Target": ("supple.base.target", "target"),
     "compile": ("supple.driver", "compile"),
     "cpu": ("supple.runtime.device", "cpu"),
     "device": ("supple.runtime.device", "device"),
@@ -35,6 +35,7 @@ _NAMES: dict[str, tuple[str, str | None]] = {
     "remove_global_func": ("supple.runtime.packed", "remove_global_func"),
     "runtime": ("supple.runtime", None),
     "script": ("supple.script", None),
+    "transform": ("supple.transform", None),
 }
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "script",
     "te",
     "tirx",
+    "transform",
 ]
 
 

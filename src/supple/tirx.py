@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from supple.build.te import max, min
 from supple.ir.expr import (
     EQ,
     GE,
@@ -123,7 +124,6 @@ from supple.script.tirx import (
     truncmod,
     vscale,
 )
-from supple.te import max, min
 
 is_buffer_var = is_buffer
 LetStmt = Bind

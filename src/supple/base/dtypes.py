@@ -64,6 +64,8 @@ def check_dtype(name: str) -> str:
     match = _VECTOR.match(name)
     if match and match[1] in DTYPES and int(match[2]) >= 1:
         return name if int(match[2]) > 1 else match[1]
+    if name == "bfloat16" or name.startswith(("float8", "float6", "float4")):
+        raise TypeError(f"dtype {name!r} is not supported yet; the floats are float16, float32 and float64")
     raise TypeError(f"unknown dtype {name!r}{did_you_mean(name, DTYPES)}")
 
 

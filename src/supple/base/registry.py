@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
@@ -12,10 +13,14 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Maps names to things of one kind. ``kind`` is used in messages ("operator", "target")."""
+    """Maps names to things of one kind. ``kind`` is used in messages ("operator", "target").
 
-    def __init__(self, kind: str) -> None:
+    ``filled_by`` is a module whose import registers things; it is imported when a name is missing for the first time.
+    """
+
+    def __init__(self, kind: str, filled_by: str | None = None) -> None:
         self.kind = kind
+        self._filled_by = filled_by
         self._items: dict[str, T] = {}
 
     def register(self, name: str, item: T, *, override: bool = False) -> T:
@@ -27,13 +32,16 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """The thing of that name; raises `RegistryError` with close names when there is none."""
-        try:
-            return self._items[name]
-        except KeyError:
-            raise RegistryError(f"no {self.kind} named {name!r}{did_you_mean(name, self._items)}") from None
+        found = self.find(name)
+        if found is None:
+            raise RegistryError(f"no {self.kind} named {name!r}{did_you_mean(name, self._items)}")
+        return found
 
     def find(self, name: str) -> T | None:
         """The thing of that name, or None."""
+        if name not in self._items and self._filled_by is not None:
+            module, self._filled_by = self._filled_by, None
+            importlib.import_module(module)
         return self._items.get(name)
 
     def remove(self, name: str) -> None:

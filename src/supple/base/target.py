@@ -136,7 +136,9 @@ class Target:
 
 
 def target(spec: str | Target = "llvm") -> Target:
-    """Same as `Target.parse`."""
+    """Same as `Target.parse`; raises ``TypeError`` for what is not text (a dict, say)."""
+    if not isinstance(spec, (str, Target)):
+        raise TypeError(f"target: expected text such as 'llvm -mcpu=znver3', got {type(spec).__name__}")
     return Target.parse(spec)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import runpy
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = commands.add_parser("run", help="run a Python script", description="Run a Python script.")
     run.add_argument("--as-tvm", action="store_true", help="let `import tvm` in the script mean Supple")
     run.add_argument("script", help="the script's path")
-    run.add_argument("args", nargs=argparse.REMAINDER, help="what the script finds in sys.argv")
+    run.add_argument("args", nargs=argparse.REMAINDER, metavar="...", help="what the script finds in sys.argv")
     options = parser.parse_args(argv)
     return _run(options.script, options.args, options.as_tvm)
 
@@ -39,7 +40,20 @@ def _run(script: str, args: Sequence[str], as_tvm: bool) -> int:
     except DiagnosticError as error:  # its text names file, line and column: a traceback adds nothing
         print(error, file=sys.stderr)
         return 1
+    except Exception as error:
+        _print_from(script, error)
+        if isinstance(error, ModuleNotFoundError) and not as_tvm and (error.name or "").partition(".")[0] == "tvm":
+            print(f"hint: `supple run --as-tvm {script}` lets `import tvm` mean Supple", file=sys.stderr)
+        return 1
     return 0
+
+
+def _print_from(script: str, error: Exception) -> None:
+    """The traceback from the script's first frame on, as `python script.py` prints it."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename != script:
+        frame = frame.tb_next
+    traceback.print_exception(error.with_traceback(frame or error.__traceback__))
 
 
 if __name__ == "__main__":

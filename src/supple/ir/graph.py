@@ -225,11 +225,21 @@ class Function(ExprWithOps):
             set_field(self, "attrs", {})
 
     @staticmethod
-    def create_empty(
-        params: Any, ret_ty: Type, is_pure: bool = True, attrs: dict[str, Any] | None = None
-    ) -> Function:
+    def create_empty(params: Any, ret_ty: Type, is_pure: bool = True, attrs: dict[str, Any] | None = None) -> Function:
         """A function without a body, for its type: calling it is refused."""
         return Function(tuple(params), SeqExpr((), Tuple(())), ret_ty, is_pure, dict(attrs or {}))
+
+    def __call__(self, *args: Any) -> Expr:
+        """A call in a graph. On arrays it is refused: those are for the compiled function."""
+        if any(hasattr(a, "__array__") or hasattr(a, "__dlpack__") for a in args):
+            raise TypeError("compile a graph function to call it on arrays: supple.compile(mod)[name](...)")
+        call: Expr = super().__call__(*args)
+        return call
+
+    @property
+    def ret_struct_info(self) -> Type | None:
+        """The older spelling of ``ret_ty``."""
+        return self.ret_ty
 
     @property
     def ty(self) -> Type:

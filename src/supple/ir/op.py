@@ -87,7 +87,7 @@ class Op(Expr):
         return bind(self, args, kwargs)
 
 
-OPS: Registry[Op] = Registry("operator")
+OPS: Registry[Op] = Registry("operator", filled_by="supple.ops")
 CALLEES["op"] = Op.get
 
 

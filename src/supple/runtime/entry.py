@@ -25,6 +25,7 @@ _PYTHON = (
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
     "PyObject_Vectorcall",
+    "PyTuple_Size",
     "PyCapsule_New",
     "PyCapsule_GetPointer",
     "Py_IncRef",
@@ -33,7 +34,7 @@ _PYTHON = (
 _NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
 """Places of functions in numpy's C API table, part of its stable ABI (``numpy/__multiarray_api.h``)."""
 
-_METH_FASTCALL = 0x80
+_METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
 
 
 class _MethodDef(ctypes.Structure):
@@ -79,7 +80,7 @@ def _library() -> Library:
 def _method() -> _MethodDef:
     """The definition that all entries share."""
     address = _library().addresses["fast_call"]
-    return _MethodDef(b"compiled_function", address, _METH_FASTCALL, b"Call compiled code.")
+    return _MethodDef(b"compiled_function", address, _METH_FASTCALL | _METH_KEYWORDS, b"Call compiled code.")
 
 
 class FastEntry:

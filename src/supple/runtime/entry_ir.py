@@ -10,8 +10,8 @@ The record (``self`` is its address as a Python int)::
     40 ptr ndarray  48 ptr function  56 ptr instance      64 ptr dtype       72 i64 closed
     80 i64 first argument            88 i64 result
 
-``template`` holds ``bytes`` of a prepared activation; ``function(instance, *args)`` is the way through Python;
-``closed`` is set when a result turned out to need it, so that the call is not started twice again.
+``template`` holds ``bytes`` of a prepared activation; the way through Python is ``function(instance, *args,
+**keywords)``; ``closed`` is set when a result turned out to need it, so that the call is not started twice again.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ declare ptr @memcpy(ptr, ptr, i64)
 declare i64 @bind_arrays(ptr, i64, ptr, ptr, ptr)
 declare void @decref(ptr)
 declare ptr @PyLong_AsVoidPtr(ptr)
+declare i64 @PyTuple_Size(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
@@ -41,17 +42,26 @@ define void @release_base(ptr %capsule) {
   ret void
 }
 
-; function(instance, *args)
-define internal ptr @through_python(ptr %record, ptr %args, i64 %nargs) {
+; function(instance, *args, **keywords); the values of the keywords follow those of the positions
+define internal ptr @through_python(ptr %record, ptr %args, i64 %nargs, ptr %names) {
+  %unnamed = icmp eq ptr %names, null
+  br i1 %unnamed, label %begin, label %named
+named:
+  %size = call i64 @PyTuple_Size(ptr %names)
+  br label %begin
+begin:
+  %keywords = phi i64 [ 0, %0 ], [ %size, %named ]
+  %count = add i64 %nargs, %keywords
+  %room = add i64 %count, 1
   %n = add i64 %nargs, 1
-  %all = alloca ptr, i64 %n
+  %all = alloca ptr, i64 %room
   %instance.at = getelementptr i8, ptr %record, i64 56
   %instance = load ptr, ptr %instance.at
   store ptr %instance, ptr %all
   br label %next
 next:
-  %i = phi i64 [ 0, %0 ], [ %i.next, %copy ]
-  %more = icmp slt i64 %i, %nargs
+  %i = phi i64 [ 0, %begin ], [ %i.next, %copy ]
+  %more = icmp slt i64 %i, %count
   br i1 %more, label %copy, label %go
 copy:
   %from = getelementptr ptr, ptr %args, i64 %i
@@ -63,11 +73,11 @@ copy:
 go:
   %function.at = getelementptr i8, ptr %record, i64 48
   %function = load ptr, ptr %function.at
-  %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %all, i64 %n, ptr null)
+  %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %all, i64 %n, ptr %names)
   ret ptr %result
 }
 
-define ptr @fast_call(ptr %self, ptr %args, i64 %nargs) {
+define ptr @fast_call(ptr %self, ptr %args, i64 %nargs, ptr %names) {
   %record = call ptr @PyLong_AsVoidPtr(ptr %self)
   %count.at = getelementptr i8, ptr %record, i64 8
   %count = load i64, ptr %count.at
@@ -77,7 +87,9 @@ define ptr @fast_call(ptr %self, ptr %args, i64 %nargs) {
   %active = load atomic i64, ptr @callbacks_active monotonic, align 8
   %busy = or i64 %closed, %active
   %open = icmp eq i64 %busy, 0
-  %start = and i1 %right.count, %open
+  %positional = icmp eq ptr %names, null
+  %ready = and i1 %right.count, %open
+  %start = and i1 %ready, %positional
   br i1 %start, label %prepare, label %python
 prepare:
   %bytes.at = getelementptr i8, ptr %record, i64 32
@@ -191,7 +203,7 @@ give.up:
   call void @decref(ptr %result)
   br label %python
 python:
-  %answer = call ptr @through_python(ptr %record, ptr %args, i64 %nargs)
+  %answer = call ptr @through_python(ptr %record, ptr %args, i64 %nargs, ptr %names)
   ret ptr %answer
 }
 """

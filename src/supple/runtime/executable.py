@@ -137,9 +137,11 @@ class CompiledFunction:
         self._written = tuple(i for i, p in enumerate(info.params) if p.written)
         self._free.append(layout)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the function; where `compiled_function` found a faster way, this is what that falls back on."""
         converters = self._converters
+        if named:
+            args = self._in_order(args, named)
         if len(args) != len(converters):
             raise ArgumentError(self._wrong_count(len(args)))
         if self._calls_python:
@@ -177,6 +179,20 @@ class CompiledFunction:
 
     def __repr__(self) -> str:
         return f"<compiled function {self.info}>"
+
+    def _in_order(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments in the order of the parameters; raises `ArgumentError` for a name that does not fit."""
+        names = [p.name for p in self.info.params]
+        for name in named:
+            if name not in names:
+                raise ArgumentError(f"{self.info.title}: no parameter {name!r}{did_you_mean(name, names)}")
+            if name in names[: len(args)]:
+                raise ArgumentError(f"{self.info.title}: parameter {name}: given by position and by name")
+        rest = names[len(args) :]
+        absent = [name for name in rest if name not in named]
+        if absent:
+            raise ArgumentError(f"{self.info.title}: no argument for {', '.join(absent)}")
+        return (*args, *(named[name] for name in rest))
 
     def _wrong_count(self, count: int) -> str:
         names = ", ".join(p.name for p in self.info.params)

@@ -1,0 +1,50 @@
+"""The public compute DSL: ``te.create_prim_func`` on the tensors a user lists."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import supple
+from supple import te
+
+
+def product() -> list[te.Tensor]:
+    n, m = te.var("n"), te.var("m")
+    a, b = te.placeholder((n, m), "float32", "A"), te.placeholder((m, 3), "float32", "B")
+    k = te.reduce_axis((0, m), "k")
+    hidden = te.compute((n, 3), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), "H")
+    return [a, b, te.compute((n, 3), lambda i, j: te.max_value("float32") * 0.0 + te.tanh(hidden[i, j]), "C")]
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 2), (1, 1), (5, 7)])
+def test_a_prim_func_of_listed_tensors_runs(n: int, m: int) -> None:
+    func = te.create_prim_func(product(), "main")
+    assert isinstance(func, supple.tirx.PrimFunc)
+    run = supple.compile(supple.IRModule({"main": func}))["main"]
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((n, m), dtype="float32"), rng.standard_normal((m, 3), dtype="float32")
+    c = np.empty((n, 3), "float32")
+    run(a, b, c)
+    np.testing.assert_allclose(c, np.tanh(a @ b), rtol=1e-5, atol=1e-6)
+
+
+def test_lists_that_make_no_function_are_refused() -> None:
+    a, b, c = product()
+    for tensors, message in (
+        ([a, c], "B is read but not listed"),
+        ([a, b], "none of the tensors is computed"),
+        ([a, c, b], "inputs before the outputs"),
+        ([a, b, 3], "expected te tensors"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            te.create_prim_func(tensors)  # type: ignore[arg-type] # one of them on purpose
+
+
+def test_any_and_all_are_conditions() -> None:
+    a = te.placeholder((8,), "int32", "A")
+    c = te.compute((8,), lambda i: te.if_then_else(te.all(a[i] > 1, te.any(a[i] < 3, a[i] == 6)), a[i], -1), "C")
+    run = supple.compile(supple.IRModule({"main": te.create_prim_func([a, c])}))["main"]
+    values, out = np.arange(8, dtype="int32"), np.empty(8, "int32")
+    run(values, out)
+    assert out.tolist() == [-1, -1, 2, -1, -1, -1, 6, -1]
