@@ -101,8 +101,10 @@ a = f(x)
 return a
 """, params='x: R.Tensor((4,), "float32"), g: R.Callable((R.Tensor((4,), "float32"),), R.Tensor((4,), "float32"))',
       args=list, interp=NO_VALUE, native=NO_VALUE)  # fmt: skip
-module("R.call_tir", 'a = R.call_tir(cls.double, (x,), out_ty=R.Tensor((4, 4), "float32"))\nreturn R.add(a, y)'.replace(
-    "cls", "Module"))
+module(
+    "R.call_tir",
+    'a = R.call_tir(cls.double, (x,), out_ty=R.Tensor((4, 4), "float32"))\nreturn R.add(a, y)'.replace("cls", "Module"),
+)
 module("R.call_tir_inplace", """
 a = R.add(x, y)
 b = R.call_tir_inplace(Module.double, (x, a), [1], out_ty=R.Tensor((4, 4), "float32"))
@@ -488,11 +490,11 @@ def table() -> str:
         "",
         "- `with R.seq():` is a block of bindings that follows another block of bindings directly.",
         "- `@T.prim_func(root_block=False)`: blocks without a root block around them.",
-        "- `T.serial(n, dtype=\"int32\")`: a loop variable whose dtype is not the extent's.",
-        "- `@R.function(name=\"a.b\")`, `@T.prim_func(name=...)`: a function whose name is no identifier.",
+        '- `T.serial(n, dtype="int32")`: a loop variable whose dtype is not the extent\'s.',
+        '- `@R.function(name="a.b")`, `@T.prim_func(name=...)`: a function whose name is no identifier.',
         "- `part = T.meta_var(...)`: a part of an expression that would nest too deep for Python's parser.",
         "",
-        "`tx = T.launch_thread(\"threadIdx.x\", 8)` is read as `for tx in T.thread_binding(8, thread=\"threadIdx.x\")`",
+        '`tx = T.launch_thread("threadIdx.x", 8)` is read as `for tx in T.thread_binding(8, thread="threadIdx.x")`',
         "around what follows, and prints so. `x: T.handle` with `T.match_buffer` at the head becomes a buffer",
         "parameter.",
     ]

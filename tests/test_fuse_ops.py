@@ -58,7 +58,9 @@ def kernels(mod: IRModule) -> list[str]:
 
 
 def test_a_chain_becomes_one_function() -> None:
-    before = from_source(HEAD + """
+    before = from_source(
+        HEAD
+        + """
 @I.ir_module
 class Module:
     @T.prim_func(private=True)
@@ -86,8 +88,11 @@ class Module:
             gv = R.call_tir(cls.relu, (lv,), out_ty=R.Tensor((n, 8), "float32"))
             R.output(gv)
         return gv
-""")
-    grouped = from_source(HEAD + """
+"""
+    )
+    grouped = from_source(
+        HEAD
+        + """
 @I.ir_module
 class Module:
     @R.function(private=True)
@@ -126,8 +131,11 @@ class Module:
             with T.sblock("C"):
                 v_i, v_j = T.axis.remap("SS", [i, j])
                 C[v_i, v_j] = T.max(A[v_i, v_j], T.float32(0))
-""")
-    after = from_source(HEAD + """
+"""
+    )
+    after = from_source(
+        HEAD
+        + """
 @I.ir_module
 class Module:
     @T.prim_func(private=True)
@@ -149,7 +157,8 @@ class Module:
             gv = R.call_tir(cls.fused_add_relu, (x, b), out_ty=R.Tensor((n, 8), "float32"))
             R.output(gv)
         return gv
-""")
+"""
+    )
     made = fuse_ops(before)
     assert_structural_equal(made, grouped)
     assert_structural_equal(dead_code(fuse_tir(made)), after)
@@ -356,7 +365,9 @@ def f(x: T.handle, y: T.handle):
 
 
 def test_specialize_gives_calls_their_sizes() -> None:
-    text = HEAD + """
+    text = (
+        HEAD
+        + """
 @I.ir_module
 class Module:
     @T.prim_func(private=True)
@@ -375,6 +386,7 @@ class Module:
         gv = R.call_tir(cls.{first}, (lv,), out_ty=R.Tensor((n, 8), "float32"))
         return gv
 """
+    )
     copy = """
     @T.prim_func(private=True)
     def scale1(A: T.Buffer(("m", T.int64(8)), "float32"), C: T.Buffer(("m", T.int64(8)), "float32")):

@@ -410,8 +410,6 @@ def test_results_are_checked_against_a_weaker_body():
         f(x, np.ones(4, "f4"))
 
 
-
-
 def test_deeply_nested_branches():
     c, x = Var("c", tensor(dtype="bool")), Var("x", tensor(3))
     inner = SeqExpr((), x)

@@ -66,9 +66,7 @@ def test_live_intermediates_never_overlap(seed):
     for values in ((0, 0), (1, 1), (3, 200), (200, 3), (63, 64), (1000, 1000)):
         table = dict(zip(symbols, values, strict=True))
         total = evaluate(arena.nbytes, table)
-        offsets = {
-            id(s.memory): evaluate(s.offset, table) for s in H.walk(planned.body) if isinstance(s, H.At)
-        }
+        offsets = {id(s.memory): evaluate(s.offset, table) for s in H.walk(planned.body) if isinstance(s, H.At)}
         for memory, offset in offsets.items():
             assert offset % 64 == 0
             assert offset + evaluate(sizes[memory], table) <= total

@@ -37,25 +37,25 @@ def matmul(
     if symbols:
         lines.append(f"    {', '.join(symbols)} = {', '.join('T.int64()' for _ in symbols)}")
     lines += [
-        f"    X = T.match_buffer(x, ({shape['left']},), \"{dtype}\")",
-        f"    W = T.match_buffer(w, ({shape['right']},), \"{dtype}\")",
-        f"    B = T.match_buffer(b, ({sizes['j']},), \"{dtype}\")",
-        f"    Z = T.match_buffer(z, ({shape['out']}), \"{dtype}\")",
+        f'    X = T.match_buffer(x, ({shape["left"]},), "{dtype}")',
+        f'    W = T.match_buffer(w, ({shape["right"]},), "{dtype}")',
+        f'    B = T.match_buffer(b, ({sizes["j"]},), "{dtype}")',
+        f'    Z = T.match_buffer(z, ({shape["out"]}), "{dtype}")',
     ]
     if bias:
-        lines.append(f"    Y = T.alloc_buffer(({shape['out']}), \"{dtype}\")")
+        lines.append(f'    Y = T.alloc_buffer(({shape["out"]}), "{dtype}")')
     zero = f"T.{dtype}(0)" if dtype.startswith("int") else f"T.{dtype}(0.0)"
     if init == "apart":
         lines += [
             f"    for i, j in T.grid({sizes['i']}, {sizes['j']}):",
-            "        with T.sblock(\"zero\"):",
-            "            v_i, v_j = T.axis.remap(\"SS\", [i, j])",
+            '        with T.sblock("zero"):',
+            '            v_i, v_j = T.axis.remap("SS", [i, j])',
             f"            {out}[v_i, v_j] = {zero}",
         ]
     lines += [
         f"    for {', '.join(order)} in T.grid({', '.join(str(sizes[v]) for v in order)}):",
-        "        with T.sblock(\"product\"):",
-        f"            v_i, v_j, v_k = T.axis.remap(\"{kinds}\", [i, j, k])",
+        '        with T.sblock("product"):',
+        f'            v_i, v_j, v_k = T.axis.remap("{kinds}", [i, j, k])',
     ]
     if init == "inside":
         lines += ["            with T.init():", f"                {out}[v_i, v_j] = {zero}"]
@@ -63,8 +63,8 @@ def matmul(
     if bias:
         lines += [
             f"    for i, j in T.grid({sizes['i']}, {sizes['j']}):",
-            "        with T.sblock(\"bias\"):",
-            "            v_i, v_j = T.axis.remap(\"SS\", [i, j])",
+            '        with T.sblock("bias"):',
+            '            v_i, v_j = T.axis.remap("SS", [i, j])',
             f"            Z[v_i, v_j] = {bias}",
         ]
     made = from_source(HEAD + "\n".join(lines) + "\n")
@@ -162,7 +162,9 @@ def test_a_row_is_bitwise_the_same_for_every_number_of_rows(dims: tuple[Any, Any
     np.testing.assert_array_equal(rows[100], z)  # the unscheduled loops too
 
 
-BATCHED = HEAD + '''
+BATCHED = (
+    HEAD
+    + """
 @T.prim_func(private=True)
 def f(x: T.handle, w: T.handle, z: T.handle):
     L, M, N, K = T.int64(), T.int64(), T.int64(), T.int64()
@@ -175,7 +177,8 @@ def f(x: T.handle, w: T.handle, z: T.handle):
             with T.init():
                 Z[v_l, v_i, v_j] = T.float32(0.0)
             Z[v_l, v_i, v_j] = Z[v_l, v_i, v_j] + X[{at_left}] * W[{at_right}]
-'''
+"""
+)
 
 
 @pytest.mark.parametrize(("left", "right", "spec"), [

@@ -7,7 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 from kernel_tools import Kernel
-from test_ops_registry import CASES, ShapeOf, arrays_of, flat, ids, prepared, reference, symbol_table, tolerance, variables
+from test_ops_registry import (
+    CASES,
+    ShapeOf,
+    arrays_of,
+    flat,
+    ids,
+    prepared,
+    reference,
+    symbol_table,
+    tolerance,
+    variables,
+)
 
 from supple.build.te import TensorValue, as_placeholders, create_prim_func
 from supple.ir.expr import IntImm

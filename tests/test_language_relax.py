@@ -186,9 +186,9 @@ def test_functions_are_inlined():
             return R.add(y, y)
 
         @R.function(private=True)
-        def linear(
-            x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, "m"), "float32")
-        ) -> R.Tensor(("n", "m"), "float32"):
+        def linear(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, "m"), "float32")) -> R.Tensor(
+            ("n", "m"), "float32"
+        ):
             with R.dataflow():
                 y = R.matmul(x, w)
                 R.output(y)

@@ -38,14 +38,17 @@ def test_dead_bindings_and_functions_go() -> None:
         for i in range(4):
             A[i] = T.float32(0)
 """
-    before = module("""
+    before = module(
+        """
 with R.dataflow():
     a = R.exp(x)
     b = R.tanh(a)
     c = R.add(x, x)
     d = R.sqrt(c)
     R.output(d)
-return d""", more=helper)
+return d""",
+        more=helper,
+    )
     after = module("""
 with R.dataflow():
     c = R.add(x, x)
@@ -56,7 +59,9 @@ return d""")
 
 
 def test_effects_scalars_and_checks_stay() -> None:
-    before = from_source(HEAD + """
+    before = from_source(
+        HEAD
+        + """
 @R.function(pure=False)
 def main(x: R.Tensor(("n",), "float32"), y: R.Tensor(ndim=1, dtype="float32")):
     n, m = T.int64(), T.int64()
@@ -66,7 +71,8 @@ def main(x: R.Tensor(("n",), "float32"), y: R.Tensor(ndim=1, dtype="float32")):
     s = R.prim_value(n + 1)
     lv = R.full(R.shape([m]), R.const(1.0, "float32"))
     return (s, lv)
-""")
+"""
+    )
     made = dead_code(IRModule.from_expr(before))
     text = made["main"].script()
     assert "R.exp" not in text
@@ -83,7 +89,9 @@ def test_dead_code_is_linear_in_a_long_dead_chain() -> None:
 
 
 def test_entry_functions() -> None:
-    mod = from_source(HEAD + """
+    mod = from_source(
+        HEAD
+        + """
 @I.ir_module
 class Module:
     @R.function
@@ -93,7 +101,8 @@ class Module:
     @R.function
     def g(x: R.Tensor((2,), "float32")):
         return x
-""")
+"""
+    )
     assert [v.name_hint for v in dead_code(mod, ["g"])] == ["g"]
     with pytest.raises(KeyError, match="h"):
         dead_code(mod, ["h"])
@@ -122,14 +131,16 @@ def test_constants_are_computed() -> None:
 
 
 def test_exact_folding_leaves_what_may_round_otherwise() -> None:
-    mod = legalize(module("""
+    mod = legalize(
+        module("""
 with R.dataflow():
     a = R.exp(R.const([1.0, 2.0], "float32"))
     b = R.add(R.const([1.0, 2.0], "float32"), R.const(1.0, "float32"))
     s = R.sum(R.const([1.0, 2.0], "float32"))
     r = R.add(R.add(a, b), s)
     R.output(r)
-return r"""))
+return r""")
+    )
     remarks = Remarks()
     made = fold_constant(mod, remarks, exact=True)
     check_module(made)

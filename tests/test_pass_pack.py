@@ -28,7 +28,7 @@ ROWS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 17, 64)
 
 def dense(k: int, n: int, dtype: str = "float32", transposed: bool = False, out: str = "") -> IRModule:
     shape, right = ((n, k), "R.permute_dims(w)") if transposed else ((k, n), "w")
-    bias = f"R.Tensor(({n},), \"{out or dtype}\")"
+    bias = f'R.Tensor(({n},), "{out or dtype}")'
     made = from_source(f"""
 from supple.script import ir as I, relax as R, tirx as T
 

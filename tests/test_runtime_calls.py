@@ -315,5 +315,3 @@ def test_a_scalar_result(register):
     double = PrimType("float64")
     vm = machine(build([Var("x", tensor(n))], lambda bb, x: bb.emit(call_packed(name, x, ty_args=double)), pure=False))
     assert vm["main"](np.ones(3, "f4")) == 3.0
-
-

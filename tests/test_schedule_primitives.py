@@ -17,7 +17,9 @@ from supple.script import from_source
 
 HEAD = "from supple.script import tirx as T\n\n"
 
-MATMUL = HEAD + '''
+MATMUL = (
+    HEAD
+    + """
 @T.prim_func(private=True)
 def f(x: T.handle, w: T.handle, b: T.handle, z: T.handle):
     M, N, K = T.int64(), T.int64(), T.int64()
@@ -41,7 +43,8 @@ def f(x: T.handle, w: T.handle, b: T.handle, z: T.handle):
         with T.sblock("Z"):
             v_i, v_j = T.axis.remap("SS", [i, j])
             Z[v_i, v_j] = Y[v_i, v_j] + B[v_j]
-'''
+"""
+)
 
 
 def matmul(static: tuple[int, int, int] | None = None) -> PrimFunc:

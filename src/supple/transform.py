@@ -1,6 +1,6 @@
 """Passes under Relax's public names (``relax.transform``): objects that take a module and return a new one.
 
-    mod = supple.transform.Sequential([FuseOps(), FuseTIR()])(mod)
+mod = supple.transform.Sequential([FuseOps(), FuseTIR()])(mod)
 """
 
 from __future__ import annotations

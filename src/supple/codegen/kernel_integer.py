@@ -35,9 +35,7 @@ def _safe_divisor(b: Builder, x: Value, divisor: Value) -> tuple[Value, Value]:
     if not _is_signed(x.dtype):
         return b.select(is_zero, one, divisor), is_zero
     least = b.const(-(1 << (dtypes.row(x.dtype).bits - 1)), x.dtype)
-    wraps = b.op(
-        "and", b.compare("icmp eq", x, least), b.compare("icmp eq", divisor, b.const(-1, x.dtype))
-    )
+    wraps = b.op("and", b.compare("icmp eq", x, least), b.compare("icmp eq", divisor, b.const(-1, x.dtype)))
     return b.select(b.op("or", is_zero, wraps), one, divisor), is_zero
 
 

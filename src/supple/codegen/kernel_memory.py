@@ -205,9 +205,7 @@ def _check(state: State, buffer: Var, axis: int, index: Poly, extent: Poly, span
         positions = [b.extract(vector, 0), b.extract(vector, linear.lanes - 1)]
     for position in positions:
         inside = b.compare("icmp ult", position, size)
-        message = (
-            f"{state.name}: index {{0}} is out of bounds for axis {axis} of {buffer.name}, whose size is {{1}}"
-        )
+        message = f"{state.name}: index {{0}} is out of bounds for axis {axis} of {buffer.name}, whose size is {{1}}"
         state.fail_unless(inside, "index", message, span, position, size)
 
 

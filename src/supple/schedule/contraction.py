@@ -94,9 +94,7 @@ class ContractionRule(Operands):
         def source(panel: Expr, k: Expr, column: Expr) -> Expr:
             return BufferLoad(packed, (panel, k, column))
 
-        compute = L.around(
-            self.outer_rows, at, lambda inner: self._blocked(inner, tile, panels, source)
-        )
+        compute = L.around(self.outer_rows, at, lambda inner: self._blocked(inner, tile, panels, source))
         everything = Block(L.number(0), panels, panels, L.number(0), self.K)
         return L.block(self._pack(at, packed, tile, everything), compute)
 
@@ -221,9 +219,7 @@ class ContractionRule(Operands):
 
         return L.loop("ib", blocks, block_of)
 
-    def _by_parts(
-        self, tile: Tile, panels: Expr, body: Callable[[Expr, Callable[[Expr], Part] | None], Stmt]
-    ) -> Stmt:
+    def _by_parts(self, tile: Tile, panels: Expr, body: Callable[[Expr, Callable[[Expr], Part] | None], Stmt]) -> Stmt:
         """Blocks of the reduction, in order; one, unless it is long."""
         depth, known = self._depth(tile), L.constant(self.K)
         if known is not None and known <= depth:
@@ -245,9 +241,7 @@ class ContractionRule(Operands):
         self, at: dict[Var, Expr], tile: Tile, panels: Expr, source: Callable[[Expr, Expr, Expr], Expr]
     ) -> Stmt:
         """All rows with all panels of B."""
-        whole = self._by_parts(
-            tile, panels, lambda _, part: self._sweep(at, tile, L.number(0), panels, source, part)
-        )
+        whole = self._by_parts(tile, panels, lambda _, part: self._sweep(at, tile, L.number(0), panels, source, part))
         if self.idempotent:
             enough = L.at_least(self.M, tile.rows)
             if self._rows_are_counted() and self.c.panel is None:
@@ -303,9 +297,7 @@ class ContractionRule(Operands):
             if group == 1:
                 return single
             last = L.sub(panels, L.number(group))
-            together = of(
-                L.ceildiv(panels, group), lambda jo: E.Min(E.Mul(jo, L.number(group)), last), group
-            )
+            together = of(L.ceildiv(panels, group), lambda jo: E.Min(E.Mul(jo, L.number(group)), last), group)
             return L.when(L.at_least(panels, group), together, single)
 
         made = some(1, max(1, self.one.vectors // self.many.vectors))
@@ -389,8 +381,15 @@ class ContractionRule(Operands):
             return E.Add(E.Mul(E.Add(panel, p), L.number(width)), c)
 
         def step(k: Expr) -> Stmt:
-            return each(lambda p, r, c: L.store(acc, (p, r, c), self.multiply_add(
-                self.left(at, E.Add(row, r), k), source(E.Add(panel, p), k, c), BufferLoad(acc, (p, r, c)))))
+            return each(
+                lambda p, r, c: L.store(
+                    acc,
+                    (p, r, c),
+                    self.multiply_add(
+                        self.left(at, E.Add(row, r), k), source(E.Add(panel, p), k, c), BufferLoad(acc, (p, r, c))
+                    ),
+                )
+            )
 
         def finish(p: Expr) -> Stmt:
             whole = self._each(tile, lambda r, c: self.finish(
@@ -462,6 +461,7 @@ class ContractionRule(Operands):
         if self.idempotent and self._streams(tile):
             return self._streamed(at, tile, rows)
         if self.idempotent:
+
             def overlapping(t: Tile, name: str) -> Stmt:
                 last = E.Sub(self.N, L.number(t.columns))
                 return L.loop(name, L.ceildiv(self.N, t.columns), lambda j: rows(lambda i: self._direct(

@@ -1,7 +1,7 @@
 """Neighbouring loops as one, where every buffer is passed through whole: views with fewer dimensions.
 
-    for b, i, j: Z[b, i, j] = X[b, i, j] + B[j]     # (L, M, N), (N,)
-    for r, j: Z_[r, j] = X_[r, j] + B[j]            # merging b and i: views of shape (L * M, N)
+for b, i, j: Z[b, i, j] = X[b, i, j] + B[j]     # (L, M, N), (N,)
+for r, j: Z_[r, j] = X_[r, j] + B[j]            # merging b and i: views of shape (L * M, N)
 """
 
 from __future__ import annotations

@@ -188,9 +188,7 @@ class _Rule:
             L.loop("j", L.sub(extent, rest), lambda j: self.in_order({**at, kept.var: L.add(rest, j)}, reduce)),
         )
 
-    def _column_tile(
-        self, at: dict[Var, Expr], kept: Axis, reduce: list[Axis], first: Expr, vectors: int
-    ) -> Stmt:
+    def _column_tile(self, at: dict[Var, Expr], kept: Axis, reduce: list[Axis], first: Expr, vectors: int) -> Stmt:
         acc = self._local("acc", vectors * self.lanes)
 
         def each(body: Callable[[Expr, dict[Var, Expr]], Stmt], at: dict[Var, Expr]) -> Stmt:
@@ -236,6 +234,7 @@ class _Rule:
         joins: list[Stmt] = []
         half = width // 2
         while half >= 1:
+
             def fold(c: Expr, half: int = half) -> Stmt:
                 other = BufferLoad(acc, (E.Add(c, L.number(half)),))
                 return L.store(acc, (c,), self.update.join(BufferLoad(acc, (c,)), other))

@@ -1,10 +1,10 @@
 """The rule for elementwise, broadcast and other data-parallel nests.
 
-    for i, j in T.grid(M, N): Z[i, j] = max(X[i, j], 0)         # before
+for i, j in T.grid(M, N): Z[i, j] = max(X[i, j], 0)         # before
 
-    for v in range(M * N / 8):                                  # after: contiguous axes are one loop,
-        Z_[8*v : 8*v+8] = max(X_[8*v : 8*v+8], 0)               # which runs in vectors,
-    for t in range(M * N % 8): ...                              # the rest element by element
+for v in range(M * N / 8):                                  # after: contiguous axes are one loop,
+    Z_[8*v : 8*v+8] = max(X_[8*v : 8*v+8], 0)               # which runs in vectors,
+for t in range(M * N % 8): ...                              # the rest element by element
 """
 
 from __future__ import annotations

@@ -249,5 +249,3 @@ def element_store(realize: SBlockRealize, what: str) -> BufferStore:
     if not isinstance(store, BufferStore):
         raise ScheduleError(f"{what}: the body of block {realize.block.name_hint} is not one store")
     return store
-
-

@@ -352,7 +352,11 @@ def _module_statement(evaluator: Evaluator, statement: ast.Expr, attrs: dict[str
 
 
 def _read_functions(
-    source: Source, node: ast.ClassDef, env: Environment, items: list[_Item], externals: dict[str, ExternFunc],
+    source: Source,
+    node: ast.ClassDef,
+    env: Environment,
+    items: list[_Item],
+    externals: dict[str, ExternFunc],
     infos: dict[str, Any],
 ) -> dict[GlobalVar | str, BaseFunc]:
     """Loop functions first, then the signatures of graph functions, then their bodies; in the order of the text."""
