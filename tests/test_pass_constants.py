@@ -218,3 +218,22 @@ return b""")
         return mod
 
     assert nothing(mod) is mod and nothing.name == "nothing"
+
+
+def test_a_symbol_that_only_a_result_mentions_is_used() -> None:
+    function = from_source(
+        """from supple.script import relax as R, tirx as T
+
+@R.function
+def f(x: R.Tensor(ndim=1, dtype="float32"), y: R.Tensor(ndim=1, dtype="float32")):
+    n = T.int64()
+    m = T.int64()
+    with R.dataflow():
+        a = R.match_cast(x, R.Tensor((n,), "float32"))
+        b = R.match_cast(y, R.Tensor((m,), "float32"))
+        R.output()
+    return R.shape([n + 1])
+"""
+    )
+    text = supple.relax.analysis.remove_all_unused(function).script()
+    assert "R.match_cast(x" in text and "R.match_cast(y" not in text

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import supple
-from supple import te
+from supple import relax, te
 
 
 def product() -> list[te.Tensor]:
@@ -48,3 +50,22 @@ def test_any_and_all_are_conditions() -> None:
     values, out = np.arange(8, dtype="int32"), np.empty(8, "int32")
     run(values, out)
     assert out.tolist() == [-1, -1, 2, -1, -1, -1, 6, -1]
+
+
+def test_emit_te_searches_lists_mappings_and_tuples() -> None:
+    tensor = relax.TensorType((3, 4), "float32")
+    x, y, t = relax.Var("x", tensor), relax.Var("y", tensor), relax.Var("t", relax.TupleType([tensor, tensor]))
+
+    def formula(nested: list[Any], pair: list[te.Tensor], scale: dict[str, te.Tensor]) -> te.Tensor:
+        (a, b), c = nested
+        return te.compute((3, 4), lambda i, j: a[i, j] * b[i, j] + c[i, j] * scale["by"][i, j] - pair[1][i, j])
+
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x, y, t]):
+        with builder.dataflow():
+            out = builder.emit_output(builder.call_te(formula, [(x, y), y], t, scale={"by": x}))
+        builder.emit_func_output(out)
+    rng = np.random.default_rng(0)
+    a, b, c = rng.standard_normal((3, 3, 4), dtype="float32")
+    run = supple.compile(builder.get())["main"]
+    np.testing.assert_allclose(run(a, b, (c, a)), a * b + b * a - a, rtol=1e-6)

@@ -9,10 +9,9 @@ import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var, is_scalar
+from supple.ir.expr import Call, TupleGetItem, Var, is_scalar
 from supple.ir.graph import (
     Binding,
-    BindingBlock,
     DataflowBlock,
     Function,
     GlobalVar,
@@ -21,13 +20,12 @@ from supple.ir.graph import (
     SeqExpr,
     ShapeExpr,
     Tuple,
-    VarBinding,
 )
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
-from supple.ir.node import Expr, Node, Type, replace
+from supple.ir.node import Expr, Node, Type
 from supple.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType
-from supple.ir.walk import free_symbols, post_order, substitute, transform
+from supple.ir.walk import free_symbols, post_order, substitute
 from supple.sym.relate import assignable, common, erase, tensor_dims
 from supple.verify.events import operands
 from supple.verify.purity import is_pure_call
@@ -178,47 +176,6 @@ def udchain(dfb: DataflowBlock) -> dict[Var, list[Var]]:
             if isinstance(operand, Var) and not _is_symbol(operand):
                 users.setdefault(operand, {})[binding.var] = None  # type: ignore[attr-defined]
     return {var: list(uses) for var, uses in users.items()}
-
-
-def remove_all_unused(func: Function) -> Function:
-    """The function without bindings whose variables are not used and whose values have no effect."""
-    while True:
-        used = {id(v) for v in used_vars(func)}
-        symbols = {id(s) for s in _symbols_used(func)}
-
-        def rewrite(node: Node, used: set[int] = used, symbols: set[int] = symbols) -> Node | None:
-            if isinstance(node, BindingBlock):
-                kept = tuple(b for b in node.bindings if _is_needed(b, used, symbols))
-                return node if len(kept) == len(node.bindings) else replace(node, bindings=kept)
-            if isinstance(node, SeqExpr):
-                blocks = tuple(b for b in node.blocks if b.bindings)
-                return node if len(blocks) == len(node.blocks) else replace(node, blocks=blocks)
-            return None
-
-        slimmer = transform(func, rewrite, into_types=False)
-        if slimmer is func:
-            return func
-        func = slimmer  # type: ignore[assignment]
-
-
-def _is_needed(binding: Binding, used: set[int], symbols: set[int]) -> bool:
-    var, value = binding.var, binding.value  # type: ignore[attr-defined]
-    if id(var) in used:
-        return True
-    if isinstance(binding, MatchCast):  # it may define symbols that are used
-        return any(id(s) in symbols for s in free_symbols(binding.ty)) or not isinstance(var, DataflowVar)
-    return contains_impure_call(value)
-
-
-def _symbols_used(func: Function) -> list[Var]:
-    """The symbols that shapes outside of ``match_cast`` mention."""
-    found: list[Var] = []
-    for binding in _bindings_of(func):
-        if isinstance(binding, VarBinding):
-            found += free_symbols(binding.value)
-            if binding.var.ty is not None:
-                found += free_symbols(binding.var.ty)
-    return found + ([] if func.ret_ty is None else free_symbols(func.ret_ty))
 
 
 def contains_impure_call(expr: Expr, own_name: Var | GlobalVar | None = None) -> bool:

@@ -310,9 +310,12 @@ class BlockBuilder:
         return entry[1] if entry is not None else None
 
     def call_te(self, func: Callable[..., Any], *args: Any, primfunc_name_hint: str = "", **kwargs: Any) -> Call:
-        """The ``call_tir`` of a compute definition ``func(*tensors, **attributes)``; the loop function is added."""
-        tensors, inputs = as_placeholders(args)
-        result = func(*tensors, **kwargs)
+        """The ``call_tir`` of a compute definition ``func(*args, **kwargs)``; the loop function is added.
+
+        Tensors among the arguments, in lists, tuples and mappings too, reach ``func`` as te placeholders.
+        """
+        (positional, named), inputs = as_placeholders([list(args), kwargs])
+        result = func(*positional, **named)
         outputs = [result] if isinstance(result, TensorValue) else list(result)
         prim, symbols = create_prim_func([t for t, _ in inputs], outputs)
         name = primfunc_name_hint or getattr(func, "__name__", "") or "te_func"

@@ -21,7 +21,7 @@ from typing import Any
 from supple.analysis.regions import infer_regions
 from supple.base import dtypes
 from supple.ir import expr as E
-from supple.ir.expr import BufferLoad, ExprWithOps, Range, Var, as_expr, const, int64, scalar_dtype
+from supple.ir.expr import BufferLoad, ExprWithOps, Range, TupleGetItem, Var, as_expr, const, int64, scalar_dtype
 from supple.ir.graph import Function, GlobalVar, ShapeExpr, Tuple
 from supple.ir.loop import (
     Buffer,
@@ -37,7 +37,7 @@ from supple.ir.loop import (
     seq,
 )
 from supple.ir.node import Expr, Node, Stmt, Type, ignored, node
-from supple.ir.types import TensorType, prim_type
+from supple.ir.types import TensorType, TupleType, prim_type
 from supple.ir.walk import free_symbols, post_order, substitute, transform
 from supple.sym.relate import tensor_dims
 
@@ -367,7 +367,10 @@ def _nest(tensor: TensorValue) -> Stmt:
 
 def as_placeholders(args: Sequence[Any]) -> tuple[list[Any], list[tuple[TensorValue, Expr]]]:
     """Arguments for a compute definition: every tensor expression becomes a placeholder (the same for the same
-    expression), lists are searched, the rest is passed as it is. The second result lists the placeholders in order."""
+    expression). Lists, tuples and mappings are searched, the rest is passed as it is.
+
+    The second result lists the placeholders with their expressions, in order.
+    """
     inputs: list[tuple[TensorValue, Expr]] = []
 
     def convert(value: Any) -> Any:
@@ -375,9 +378,13 @@ def as_placeholders(args: Sequence[Any]) -> tuple[list[Any], list[tuple[TensorVa
             return [convert(v) for v in value]
         if isinstance(value, Tuple):
             return [convert(v) for v in value.fields]
+        if isinstance(value, dict):
+            return {key: convert(v) for key, v in value.items()}
         if isinstance(value, ShapeExpr):
             return list(value.values)
         ty = getattr(value, "ty", None)
+        if isinstance(value, Expr) and isinstance(ty, TupleType):
+            return [convert(TupleGetItem(value, i, field)) for i, field in enumerate(ty.fields)]
         if isinstance(value, Expr) and not isinstance(value, (Function, GlobalVar)) and isinstance(ty, TensorType):
             for tensor, known in inputs:
                 if known is value:

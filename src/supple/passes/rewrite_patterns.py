@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from supple.analysis.graph import remove_all_unused
 from supple.analysis.patterns import DFPattern, PatternContext
+from supple.analysis.unused import remove_all_unused
 from supple.build.functor import PyExprMutator
 from supple.ir.expr import DataflowVar, Var
 from supple.ir.graph import DataflowBlock, Function, VarBinding

@@ -19,7 +19,6 @@ from supple.analysis.graph import (
     get_var2val,
     name_to_binding,
     post_order_visit,
-    remove_all_unused,
     tir_vars_in_type,
     type_base_check,
     type_lca,
@@ -27,6 +26,7 @@ from supple.analysis.graph import (
     used_vars,
     well_formed,
 )
+from supple.analysis.unused import remove_all_unused
 
 __all__ = [
     "BaseCheckResult",
