@@ -20,9 +20,9 @@ from supple.ir.node import Node
 from supple.ir.op import Op
 from supple.ir.types import TensorType
 from supple.ir.walk import transform
-from supple.runtime.executable import VirtualMachine
 from supple.runtime.packed import get_global_func, register_global_func
 from supple.runtime.tensor import Tensor
+from supple.runtime.virtual_machine import VirtualMachine
 
 _count = [0]
 

@@ -77,10 +77,8 @@ from supple.relax import (
     utils,
     vm,
 )
-from supple.runtime.executable import (
-    Executable,
-    VirtualMachine,
-)
+from supple.runtime.executable import Executable
+from supple.runtime.virtual_machine import VirtualMachine
 from supple.script.relax import (
     call_dps_packed,
     call_pure_packed,

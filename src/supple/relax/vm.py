@@ -1,9 +1,7 @@
 """``relax.vm``. Only re-exports."""
 
-from supple.runtime.executable import (
-    Executable,
-    VirtualMachine,
-)
+from supple.runtime.executable import Executable
+from supple.runtime.virtual_machine import VirtualMachine
 
 __all__ = [
     "Executable",

@@ -1,7 +1,7 @@
 """Run time: tensors, packed functions, executables. Nothing here needs the compiler."""
 
 from supple.runtime.device import Device, cpu, device
-from supple.runtime.executable import CompiledFunction, Executable, VirtualMachine
+from supple.runtime.executable import CompiledFunction, Executable
 from supple.runtime.packed import (
     get_global_func,
     list_global_func_names,
@@ -9,8 +9,10 @@ from supple.runtime.packed import (
     remove_global_func,
 )
 from supple.runtime.tensor import ShapeTuple, Tensor, empty, from_dlpack, tensor
+from supple.runtime.virtual_machine import BenchmarkResult, VirtualMachine
 
 __all__ = [
+    "BenchmarkResult",
     "CompiledFunction",
     "Device",
     "Executable",

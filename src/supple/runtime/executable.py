@@ -19,7 +19,6 @@ from supple.runtime import abi
 from supple.runtime.abi import ErrorSite, Status
 from supple.runtime.activation import Activation, print_values, require_headroom
 from supple.runtime.boxing import RESULT_KINDS, box, describe
-from supple.runtime.device import Device
 from supple.runtime.entry import FastEntry
 from supple.runtime.native import Library, load_objects, runtime
 from supple.runtime.packed import get_global_func
@@ -141,7 +140,7 @@ class CompiledFunction:
         """Call the function; where `compiled_function` found a faster way, this is what that falls back on."""
         converters = self._converters
         if named:
-            args = self._in_order(args, named)
+            args = self.in_order(args, named)
         if len(args) != len(converters):
             raise ArgumentError(self._wrong_count(len(args)))
         if self._calls_python:
@@ -180,9 +179,11 @@ class CompiledFunction:
     def __repr__(self) -> str:
         return f"<compiled function {self.info}>"
 
-    def _in_order(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments in the order of the parameters; raises `ArgumentError` for a name that does not fit."""
+    def in_order(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """All arguments in the order of the parameters; raises `ArgumentError` where names or number do not fit."""
         names = [p.name for p in self.info.params]
+        if len(args) > len(names):
+            raise ArgumentError(self._wrong_count(len(args) + len(named)))
         for name in named:
             if name not in names:
                 raise ArgumentError(f"{self.info.title}: no parameter {name!r}{did_you_mean(name, names)}")
@@ -305,30 +306,3 @@ def _aligned(array: NDArray) -> NDArray:
     copy: NDArray = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
-
-
-class VirtualMachine:
-    """Runs an executable's functions: ``vm["main"](x, w)``.
-
-    ``device`` is accepted for the sake of Relax's signature; it must be the CPU. Several threads may call the same
-    machine at once.
-    """
-
-    def __init__(self, executable: Executable, device: Device | Sequence[Device] | None = None, **options: Any) -> None:
-        if not isinstance(executable, Executable):
-            raise TypeError(
-                f"VirtualMachine: expected an Executable, got {type(executable).__name__}; "
-                "compile the module first: supple.compile(mod)"
-            )
-        if options:
-            raise TypeError(f"VirtualMachine: unknown option {next(iter(options))!r}")
-        devices = [device] if isinstance(device, Device) else list(device or ())
-        if any(not isinstance(d, Device) for d in devices):
-            raise TypeError(f"VirtualMachine: expected a device such as supple.cpu(), got {device!r}")
-        self.module = executable
-
-    def __getitem__(self, name: str) -> CompiledFunction:
-        return self.module[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.module

@@ -21,7 +21,7 @@ from supple.interp.graph import Interpreter
 from supple.ir.graph import Function
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
-from supple.runtime.executable import VirtualMachine
+from supple.runtime.virtual_machine import VirtualMachine
 
 
 @dataclass(frozen=True)

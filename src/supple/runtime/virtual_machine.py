@@ -1,0 +1,161 @@
+"""``relax.VirtualMachine``: the functions of an executable, inputs set ahead of a call, and timing."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from supple.base.errors import NotSupportedError
+from supple.runtime.device import Device
+from supple.runtime.executable import Executable
+
+_NOTHING = object()
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """Times of a function: ``results`` are seconds per call, one average for each repeat."""
+
+    results: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.results)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.results)
+
+    @property
+    def min(self) -> float:
+        return min(self.results)
+
+    @property
+    def max(self) -> float:
+        return max(self.results)
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the population."""
+        return statistics.pstdev(self.results)
+
+    def __str__(self) -> str:
+        names = ("mean", "median", "max", "min", "std")
+        return "\n".join(f"{name:>8} {getattr(self, name) * 1000:10.4f} ms" for name in names)
+
+
+class VirtualMachine:
+    """Runs an executable's functions: ``vm["main"](x, w)``.
+
+    ``device`` is accepted for the sake of Relax's signature; it must be the CPU. Several threads may call the same
+    machine at once. `set_input`, `invoke_stateful` and `get_outputs` keep one call per function name.
+    """
+
+    def __init__(self, executable: Executable, device: Device | Sequence[Device] | None = None, **options: Any) -> None:
+        if not isinstance(executable, Executable):
+            raise TypeError(
+                f"VirtualMachine: expected an Executable, got {type(executable).__name__}; "
+                "compile the module first: supple.compile(mod)"
+            )
+        if options:
+            raise TypeError(f"VirtualMachine: unknown option {next(iter(options))!r}")
+        devices = [device] if isinstance(device, Device) else list(device or ())
+        if any(not isinstance(d, Device) for d in devices):
+            raise TypeError(f"VirtualMachine: expected a device such as supple.cpu(), got {device!r}")
+        self.module = executable
+        self._saved: dict[str, Callable[[], Any]] = {}
+        self._inputs: dict[str, tuple[Any, ...]] = {}
+        self._outputs: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        """A function of the executable, or one of `save_function`; raises ``KeyError`` with close names for a miss."""
+        return self._saved.get(name) or self.module[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._saved or name in self.module
+
+    def save_function(
+        self, func_name: str, saved_name: str, *args: Any, include_return: bool = True, **kwargs: Any
+    ) -> None:
+        """Make ``vm[saved_name]()`` the call of a function with these arguments (the arrays are kept, not copied).
+
+        With ``include_return=False`` the result is dropped. Raises `ArgumentError` for arguments that the parameters
+        do not have, and ``ValueError`` when the name is taken by a function of the executable.
+        """
+        if saved_name in self.module:
+            raise ValueError(f"save_function: the executable has a function {saved_name!r} already")
+        function = self.module[func_name]
+        call = functools.partial(function, *function.in_order(args, kwargs))
+        self._saved[saved_name] = call if include_return else lambda: (call(), None)[1]
+
+    def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Keep the arguments for `invoke_stateful`; raises `ArgumentError` when their number or names do not fit."""
+        self._inputs[func_name] = self.module[func_name].in_order(args, kwargs)
+        self._outputs.pop(func_name, None)
+
+    def invoke_stateful(self, func_name: str) -> None:
+        """Call a function with the arguments of `set_input`; `get_outputs` has the result.
+
+        Raises ``ValueError`` before `set_input`, and what the call raises.
+        """
+        function = self.module[func_name]
+        inputs = self._inputs.get(func_name)
+        if inputs is None and function.info.params:
+            raise ValueError(f"invoke_stateful: no input for {func_name!r}; call set_input({func_name!r}, ...) first")
+        self._outputs[func_name] = function(*(inputs or ()))
+
+    def get_outputs(self, func_name: str) -> Any:
+        """The result of the last `invoke_stateful`; raises ``ValueError`` when there was none."""
+        result = self._outputs.get(func_name, _NOTHING)
+        if result is _NOTHING:
+            raise ValueError(f"get_outputs: {func_name!r} has not run; call invoke_stateful({func_name!r}) first")
+        return result
+
+    def time_evaluator(
+        self,
+        func_name: str,
+        dev: Device | None = None,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: float = 0,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+        f_preproc: str = "",
+    ) -> Callable[..., BenchmarkResult]:
+        """A callable that times a function: ``vm.time_evaluator("main", supple.cpu())(x, w).mean`` seconds.
+
+        After one call to warm up, each of ``repeat`` results is the average of ``number`` calls, of more when they
+        take less than ``min_repeat_ms``; after every ``repeats_to_cooldown`` results it sleeps
+        ``cooldown_interval_ms``. ``func_name`` may be ``"invoke_stateful"``. The time is that of calls from Python.
+        """
+        if f_preproc:
+            raise NotSupportedError(f"time_evaluator: f_preproc={f_preproc!r} is not supported")
+        if number < 1 or repeat < 1 or repeats_to_cooldown < 1:
+            raise ValueError("time_evaluator: number, repeat and repeats_to_cooldown must be at least 1")
+        function = self.invoke_stateful if func_name == "invoke_stateful" else self[func_name]
+
+        def evaluate(*args: Any) -> BenchmarkResult:
+            function(*args)
+            calls, results = number, []
+            for done in range(1, repeat + 1):
+                spent = _seconds(function, args, calls)
+                while spent * 1000 < min_repeat_ms:
+                    calls = max(calls + 1, int(calls * min(10.0, 1.1 * min_repeat_ms / max(spent * 1000, 1e-3))))
+                    spent = _seconds(function, args, calls)
+                results.append(spent / calls)
+                if cooldown_interval_ms and done % repeats_to_cooldown == 0:
+                    time.sleep(cooldown_interval_ms / 1000)
+            return BenchmarkResult(tuple(results))
+
+        return evaluate
+
+
+def _seconds(function: Callable[..., Any], args: tuple[Any, ...], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        function(*args)
+    return time.perf_counter() - start
