@@ -179,3 +179,19 @@ def test_a_fraction_beside_integers_is_refused(text: str) -> None:
     with pytest.raises(DiagnosticError, match="fraction") as caught:
         parse(f'{HEAD}\n@R.function\ndef f(x: R.Tensor((3,), "int32")):\n    y = {text}\n    return y\n')
     assert caught.value.span is not None
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@pytest.mark.parametrize(("axis", "shape"), [(1, (3,)), (None, ()), (0, (0,))])
+def test_the_place_of_an_extreme_among_nothing_is_minus_one(
+    name: str, axis: int | None, shape: tuple[int, ...]
+) -> None:
+    function = parse(
+        f'{HEAD}\n@R.function\ndef f(x: R.Tensor(("m", "n"), "float32")):\n    return R.{name}(x, axis={axis})\n'
+    )
+    compiled = supple.compile(function)["f"]
+    empty = np.zeros((3, 0), "float32")
+    for run in (compiled, lambda x: Interpreter(IRModule({"f": function})).run("f", x)):
+        np.testing.assert_array_equal(run(empty), np.full(shape, -1))
+    full = np.array([[1.0, 3.0, 3.0], [2.0, 0.0, 0.0]], "float32")
+    np.testing.assert_array_equal(compiled(full), getattr(np, name)(full, axis=axis))

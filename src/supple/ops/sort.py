@@ -269,9 +269,15 @@ def _arg_extreme(name: str, doc: str, combiner: str, ref: Callable[..., Any]) ->
                 hit = E.Or(hit, intrinsic("isnan", value))
             return E.Select(hit, flat, count)
 
-        return window_of(candidate, "min", name)
+        found = window_of(candidate, "min", f"{name}_found")
+        # a symbolic extent may be 0 at run time, and then nothing was found
+        return te.compute(dims, lambda *i: E.Select(E.LT(found[i], count), found[i], int64(-1)), name)
 
     def reference(x: Any, axis: Axis, keepdims: bool) -> Any:
+        axes = places(x.ndim, axis)
+        if any(x.shape[a] == 0 for a in axes):
+            shape = np.sum(x, axis=tuple(axes), keepdims=keepdims).shape
+            return np.full(shape, -1, "int64")
         return np.asarray(ref(x, axis=axis, keepdims=keepdims)).astype("int64")
 
     rule.__doc__ = doc
@@ -291,13 +297,15 @@ def _arg_extreme(name: str, doc: str, combiner: str, ref: Callable[..., Any]) ->
 
 argmax = _arg_extreme(
     "argmax",
-    "The place of the largest element along ``axis`` (of all, flattened, for None): the first of several.",
+    "The place of the largest element along ``axis`` (of all, flattened, for None): the first of several. "
+    "Where a symbolic extent is 0 at run time, the result is -1.",
     "max",
     np.argmax,
 )
 argmin = _arg_extreme(
     "argmin",
-    "The place of the least element along ``axis`` (of all, flattened, for None): the first of several.",
+    "The place of the least element along ``axis`` (of all, flattened, for None): the first of several. "
+    "Where a symbolic extent is 0 at run time, the result is -1.",
     "min",
     np.argmin,
 )
