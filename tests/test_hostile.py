@@ -195,3 +195,26 @@ def test_the_place_of_an_extreme_among_nothing_is_minus_one(
         np.testing.assert_array_equal(run(empty), np.full(shape, -1))
     full = np.array([[1.0, 3.0, 3.0], [2.0, 0.0, 0.0]], "float32")
     np.testing.assert_array_equal(compiled(full), getattr(np, name)(full, axis=axis))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "T.Select(X, X[i], X[i])",
+        'T.Cast("float32", X)',
+        "X + X[i]",
+        "T.exp(X)",
+        "X",
+        "X == Y",
+        "X != Y",
+        "X[X]",
+        "not X",
+    ],
+)
+def test_a_buffer_is_no_scalar(text: str) -> None:
+    with pytest.raises(DiagnosticError) as caught:
+        parse(
+            f'{HEAD}\n@T.prim_func\ndef k(X: T.Buffer((4,), "float32"), Y: T.Buffer((4,), "float32")):\n'
+            f"    for i in range(4):\n        Y[i] = {text}\n"
+        )
+    assert caught.value.span is not None and caught.value.span.line == 6

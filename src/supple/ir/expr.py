@@ -332,6 +332,7 @@ class Select(ExprWithOps):
     false_value: Expr
 
     def __post_init__(self) -> None:
+        scalar_dtype(self.condition)  # refuses what is no scalar
         left, right = scalar_dtype(self.true_value), scalar_dtype(self.false_value)
         if left != right:
             raise TypeError(f"Select: both values must have one dtype, got {left} and {right}")
@@ -351,6 +352,9 @@ class Cast(ExprWithOps):
 
     dtype: str
     value: Expr
+
+    def __post_init__(self) -> None:
+        scalar_dtype(self.value)  # refuses what is no scalar
 
     @property
     def ty(self) -> Type:

@@ -16,7 +16,18 @@ from typing import Any, NoReturn
 from supple.base.errors import DiagnosticError, InternalError, NotSupportedError, TypeCheckError
 from supple.base.registry import did_you_mean
 from supple.base.source import Span
-from supple.ir.expr import TENSOR_OPERATORS, And, Not, Or, Var, as_expr, is_scalar, match_dtypes, scalar_dtype
+from supple.ir.expr import (
+    TENSOR_OPERATORS,
+    And,
+    Not,
+    Or,
+    Var,
+    as_expr,
+    is_buffer,
+    is_scalar,
+    match_dtypes,
+    scalar_dtype,
+)
 from supple.ir.graph import GlobalVar
 from supple.ir.node import Expr
 from supple.ir.op import Op
@@ -309,6 +320,8 @@ class Evaluator:
                 raise self.error(node, "'is' and 'in' have no meaning on values of the program")
             if isinstance(left, (int, float)) and is_scalar(right):  # Python would swap the sides of 3 < x
                 left = match_dtypes(left, right)[0]
+            if is_buffer(left) or is_buffer(right):  # Python would compare identity
+                raise self.error(node, "buffers are not compared as a whole", hint="compare elements: X[i] == Y[i]")
             part = _same_tensors(op, left, right)
             if part is None:
                 part = _COMPARE[type(op)](left, right)
