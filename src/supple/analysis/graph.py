@@ -6,7 +6,7 @@ The public names are those of ``relax.analysis``.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from supple.ir.expr import Call, TupleGetItem, Var, is_scalar
@@ -347,18 +347,3 @@ def well_formed(obj: IRModule | Function | PrimFunc, check_ty: bool = True) -> N
 def check_well_formed(obj: IRModule | Function | PrimFunc, check_ty: bool = True) -> bool:
     """Whether every rule holds."""
     return _well_formed(obj)
-
-
-def unused_functions(mod: IRModule, roots: Iterable[str]) -> list[GlobalVar]:
-    """The functions that ``roots`` do not reach."""
-    reached: set[str] = set()
-    stack = list(roots)
-    while stack:
-        name = stack.pop()
-        if name in reached or name not in mod:
-            continue
-        reached.add(name)
-        func = mod[name]
-        if isinstance(func, Function):
-            stack.extend(g.name_hint for g in all_global_vars(func))
-    return [v for v in mod if v.name_hint not in reached]

@@ -81,11 +81,3 @@ def optimized_text(text: str, target: Target) -> str:
     module = parse(text)
     optimize(module, target_machine(target))
     return str(module)
-
-
-def assembly(text: str, target: Target, *, level: int = 2) -> str:
-    """Assembly of a module's text, for reading."""
-    machine = target_machine(target, level)
-    module = parse(text)
-    optimize(module, machine)
-    return str(machine.emit_assembly(module))

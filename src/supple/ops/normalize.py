@@ -205,14 +205,17 @@ def _norm_ref(x: Any, axes: Sequence[int], epsilon: float) -> Any:
     return (wide - mean) / np.sqrt(variance + wide.dtype.type(epsilon))
 
 
+def _weighted_ref(value: Any, gamma: Any, beta: Any, axes: Sequence[int]) -> Any:
+    """The normalised value scaled by ``gamma`` and shifted by ``beta`` (None: not), which lie along ``axes``."""
+    if gamma is not None:
+        value = value * _along(gamma, axes, value.ndim)
+    return value if beta is None else value + _along(beta, axes, value.ndim)
+
+
 def _layer_norm_ref(data: Any, gamma: Any, beta: Any, axes: Axes, epsilon: float, center: bool, scale: bool) -> Any:
     places = [a % data.ndim for a in axes or ()]
-    value = _norm_ref(data, places, epsilon)
-    if scale:
-        value = value * _along(gamma, places, data.ndim)
-    if center:
-        value = value + _along(beta, places, data.ndim)
-    return value.astype(data.dtype)
+    weights = (gamma if scale else None, beta if center else None)
+    return _weighted_ref(_norm_ref(data, places, epsilon), *weights, places).astype(data.dtype)
 
 
 def _check_weights(name: str, data: TensorType, weights: Sequence[TensorType], axes: Sequence[int]) -> None:
@@ -507,11 +510,8 @@ def _group_norm_ref(
     split = (*data.shape[:channel], num_groups, data.shape[channel] // num_groups, *data.shape[channel + 1 :])
     places = [channel + 1, *(a + (a > channel) for a in reduced if a != channel)]
     value = _norm_ref(wide.reshape(split), places, epsilon).reshape(data.shape)
-    if scale:
-        value = value * _along(gamma, [channel], data.ndim)
-    if center:
-        value = value + _along(beta, [channel], data.ndim)
-    return value.astype(data.dtype)
+    weights = (gamma if scale else None, beta if center else None)
+    return _weighted_ref(value, *weights, [channel]).astype(data.dtype)
 
 
 @operator(
@@ -576,11 +576,8 @@ def _instance_norm_ref(
 ) -> Any:
     channel = channel_axis % data.ndim
     value = _norm_ref(data, [a % data.ndim for a in axes or ()], epsilon)
-    if scale:
-        value = value * _along(gamma, [channel], data.ndim)
-    if center:
-        value = value + _along(beta, [channel], data.ndim)
-    return value.astype(data.dtype)
+    weights = (gamma if scale else None, beta if center else None)
+    return _weighted_ref(value, *weights, [channel]).astype(data.dtype)
 
 
 @operator(

@@ -101,11 +101,6 @@ def compact(array: NDArray) -> NDArray:
     return np.array(array, order="C", copy=True, subok=False)
 
 
-def native_dtype(array: NDArray) -> bool:
-    """Whether the array's dtype is one of Supple's, in native byte order."""
-    return array.dtype in _CODE and array.dtype.isnative
-
-
 # ------------------------------------------------------------------------------------------------------------- boxing
 
 

@@ -21,7 +21,6 @@ from supple.base.registry import did_you_mean
 from supple.ir.expr import Var
 from supple.ir.loop import For, ForKind, PrimFunc, SBlockRealize
 from supple.ir.node import Expr, Stmt
-from supple.ir.walk import pre_order
 from supple.schedule import move, transform_loops
 from supple.schedule.errors import ScheduleError
 from supple.schedule.tree import blocks, enclosing_loops, find_loop
@@ -178,13 +177,3 @@ class Schedule:
         ``B[i] = A[i] + 1; C[i] = B[i]`` -> ``C[i] = A[i] + 1``.
         """
         self._set(move.compute_inline(self.func, self._block(block)))
-
-    def loops_named(self, *names: str) -> list[LoopRV]:
-        """The loops whose variables have these names; each must be unique in the function."""
-        found: list[LoopRV] = []
-        for name in names:
-            loops = [n for n in pre_order(self.func.body) if isinstance(n, For) and n.loop_var.name == name]
-            if len(loops) != 1:
-                raise ScheduleError(f"the function has {len(loops)} loops named {name!r}")
-            found.append(LoopRV(loops[0].loop_var))
-        return found

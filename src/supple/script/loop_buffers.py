@@ -179,48 +179,43 @@ def _scoped(scope_name: str) -> Callable[..., Declaration]:
 alloc_local, alloc_shared = _scoped("local"), _scoped("shared")
 
 
-def sblock_alloc_buffer(
-    p: LoopState,
-    shape: Any,
-    dtype: Any = "float32",
-    data: Any = None,
-    strides: Any = None,
-    elem_offset: Any = None,
-    scope: str = "global",
-    align: int = -1,
-    offset_factor: int = 0,
-) -> Declaration:
+def _declaring(place: Callable[[LoopState, Var, Span | None], None]) -> Callable[..., Declaration]:
+    """The form of a buffer that ``place`` puts into the program."""
+
+    def form(
+        p: LoopState,
+        shape: Any,
+        dtype: Any = "float32",
+        data: Any = None,
+        strides: Any = None,
+        elem_offset: Any = None,
+        scope: str = "global",
+        align: int = -1,
+        offset_factor: int = 0,
+    ) -> Declaration:
+        ty = make_buffer_type(p, shape, dtype, data, strides, elem_offset, scope, align, offset_factor)
+
+        def make(name: str, span: Span | None) -> Var:
+            buffer = Var(name, ty, span=span)
+            place(p, buffer, span)
+            return buffer
+
+        return Declaration(make)
+
+    return form
+
+
+def _in_block(p: LoopState, buffer: Var, span: Span | None) -> None:
     """Storage of the block around."""
-    ty = make_buffer_type(p, shape, dtype, data, strides, elem_offset, scope, align, offset_factor)
-
-    def make(name: str, span: Span | None) -> Var:
-        buffer = Var(name, ty, span=span)
-        p.block.allocs.append(buffer)
-        return buffer
-
-    return Declaration(make)
+    p.block.allocs.append(buffer)
 
 
-def decl_buffer(
-    p: LoopState,
-    shape: Any,
-    dtype: Any = "float32",
-    data: Any = None,
-    strides: Any = None,
-    elem_offset: Any = None,
-    scope: str = "global",
-    align: int = -1,
-    offset_factor: int = 0,
-) -> Declaration:
+def _as_view(p: LoopState, buffer: Var, span: Span | None) -> None:
     """A view of existing storage; without ``data`` it is storage of its own."""
-    ty = make_buffer_type(p, shape, dtype, data, strides, elem_offset, scope, align, offset_factor)
+    p.emit(DeclBuffer(buffer, buffer_type(buffer).data, span=span))
 
-    def make(name: str, span: Span | None) -> Var:
-        buffer = Var(name, ty, span=span)
-        p.emit(DeclBuffer(buffer, ty.data, span=span))
-        return buffer
 
-    return Declaration(make)
+sblock_alloc_buffer, decl_buffer = _declaring(_in_block), _declaring(_as_view)
 
 
 def buffer_view(p: LoopState, buffer: Var, shape: tuple[Any, ...], dtype: Any) -> Declaration:

@@ -100,56 +100,22 @@ def _loop(
     return LoopSpec(kind, [loop], {} if annotations is None else names_of(annotations, "annotations"), None, given)
 
 
-def _serial(
-    p: LoopState,
-    start: Any,
-    stop: Any = None,
-    step: Any = None,
-    *,
-    annotations: Any = None,
-    extent: Any = None,
-    dtype: Any = None,
-) -> LoopSpec:
-    return _loop(p, ForKind.SERIAL, start, stop, step, annotations, extent, dtype)
+def _ranged(kind: ForKind) -> Callable[..., LoopSpec]:
+    """The form of one kind of loop over a range."""
 
+    def form(
+        p: LoopState,
+        start: Any,
+        stop: Any = None,
+        step: Any = None,
+        *,
+        annotations: Any = None,
+        extent: Any = None,
+        dtype: Any = None,
+    ) -> LoopSpec:
+        return _loop(p, kind, start, stop, step, annotations, extent, dtype)
 
-def _parallel(
-    p: LoopState,
-    start: Any,
-    stop: Any = None,
-    step: Any = None,
-    *,
-    annotations: Any = None,
-    extent: Any = None,
-    dtype: Any = None,
-) -> LoopSpec:
-    return _loop(p, ForKind.PARALLEL, start, stop, step, annotations, extent, dtype)
-
-
-def _vectorized(
-    p: LoopState,
-    start: Any,
-    stop: Any = None,
-    step: Any = None,
-    *,
-    annotations: Any = None,
-    extent: Any = None,
-    dtype: Any = None,
-) -> LoopSpec:
-    return _loop(p, ForKind.VECTORIZED, start, stop, step, annotations, extent, dtype)
-
-
-def _unroll(
-    p: LoopState,
-    start: Any,
-    stop: Any = None,
-    step: Any = None,
-    *,
-    annotations: Any = None,
-    extent: Any = None,
-    dtype: Any = None,
-) -> LoopSpec:
-    return _loop(p, ForKind.UNROLLED, start, stop, step, annotations, extent, dtype)
+    return form
 
 
 def _thread_binding(
@@ -186,10 +152,10 @@ def _grid(p: LoopState, *extents: Any, dtype: Any = None) -> LoopSpec:
 
 
 LOOPS: dict[str, Callable[..., LoopSpec]] = {
-    "T.serial": _serial,
-    "T.parallel": _parallel,
-    "T.vectorized": _vectorized,
-    "T.unroll": _unroll,
+    "T.serial": _ranged(ForKind.SERIAL),
+    "T.parallel": _ranged(ForKind.PARALLEL),
+    "T.vectorized": _ranged(ForKind.VECTORIZED),
+    "T.unroll": _ranged(ForKind.UNROLLED),
     "T.thread_binding": _thread_binding,
     "T.grid": _grid,
 }

@@ -43,11 +43,6 @@ def check_module(mod: IRModule) -> None:
         raise fault
 
 
-def check_function(func: BaseFunc) -> None:
-    """Raise the first fault of one function, taken alone."""
-    check_module(IRModule.from_expr(func))
-
-
 def well_formed(mod: IRModule | BaseFunc) -> bool:
     """Whether a module or function obeys every rule."""
     module = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
