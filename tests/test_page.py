@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
+import mlp
 import numpy as np
 import pytest
 
 import supple
 from supple.interp.graph import Interpreter
 from supple.ir.module import IRModule
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-import mlp
 
 ROWS = (0, 1, 2, 5, 63, 1024, 1025)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-import sys
-from pathlib import Path
 
+import mlp
 import numpy as np
 import pytest
 
@@ -17,9 +16,6 @@ from supple.ir.serialize import FormatError, load_json, save_json
 from supple.ir.structural import assert_structural_equal
 from supple.ir.types import prim_type
 from supple.ir.walk import post_order
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-import mlp
 
 
 def test_modules_survive_json_pickle_and_deepcopy() -> None:
