@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -80,3 +81,19 @@ def mlp_reference(x: np.ndarray, *weights: np.ndarray) -> np.ndarray:
     for i in range(0, len(weights), 2):
         x = np.maximum(x @ weights[i] + weights[i + 1], 0)
     return x
+
+
+def python_frames(function: Any, *args: Any) -> int:
+    """How many Python functions a call enters."""
+    count = 0
+
+    def hook(frame: Any, event: str, arg: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(hook)
+    try:
+        function(*args)
+    finally:
+        sys.setprofile(None)
+    return count

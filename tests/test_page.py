@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import mlp
 import numpy as np
 import pytest
+from host_tools import python_frames
 
 import supple
 from supple.interp.graph import Interpreter
@@ -88,21 +88,6 @@ def test_a_call_of_the_wrong_shape_names_function_parameter_expected_and_actual(
     assert f"{entry}: parameter w0: expected Tensor((784, {hidden}), float32), got (784, {hidden - 1})" in text
 
 
-def _python_calls(function: Any, *args: Any) -> int:
-    count = 0
-
-    def hook(frame: Any, event: str, arg: Any) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(hook)
-    try:
-        function(*args)
-    finally:
-        sys.setprofile(None)
-    return count
-
-
 def test_no_python_frame_runs_per_operator() -> None:
     """Adding layers does not change how many Python functions a call enters."""
     counts = []
@@ -125,7 +110,7 @@ def main(x: R.Tensor(("n", 8), "float32"), w: R.Tensor((8, 8), "float32"), b: R.
         args = [np.ones((3, 8), "float32"), np.ones((8, 8), "float32"), np.ones(8, "float32")]
         main = vm["main"]
         main(*args)
-        counts.append(_python_calls(main, *args))
+        counts.append(python_frames(main, *args))
     assert counts[0] == counts[1], counts
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from host_tools import python_frames
 
 import supple
 from supple.base.errors import ArgumentError
@@ -21,21 +22,6 @@ from supple.script import from_source
 def compiled(body: str, params: str = 'x: R.Tensor(("n", 3), "float32"), y: R.Tensor(("n", 3), "float32")') -> Any:
     text = f"from supple.script import relax as R\n\n@R.function(pure=False)\ndef main({params}):\n{body}\n"
     return VirtualMachine(supple.compile(from_source(text)), supple.cpu())["main"]
-
-
-def python_frames(function: Any, *args: Any) -> int:
-    count = 0
-
-    def hook(frame: Any, event: str, arg: Any) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(hook)
-    try:
-        function(*args)
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 X = np.arange(6, dtype="float32").reshape(2, 3)

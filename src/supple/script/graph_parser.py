@@ -593,13 +593,6 @@ class GraphParser(SymbolEvaluator):
                 hint=f"add it to the block's output: R.output({node.id})",
                 rule="output",
             )
-        if node.id in self.symbols and not self.may_define:
-            raise self.error(
-                node,
-                f"undefined variable {node.id!r}",
-                hint=f"the signature's symbol is named by {node.id} = T.{scalar_dtype(self.symbols[node.id])}()",
-                rule="undefined",
-            )
         return super().missing_name(node)
 
 

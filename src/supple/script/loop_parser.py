@@ -602,16 +602,6 @@ class LoopParser(LoopState):
                 raise self.convert(error, node) from None
         return super().subscript(value, index, node)
 
-    def missing_name(self, node: ast.Name) -> Any:
-        if node.id in self.symbols and not self.may_define:
-            raise self.error(
-                node,
-                f"undefined variable {node.id!r}",
-                hint=f"the signature's symbol is named by {node.id} = T.{scalar_dtype(self.symbols[node.id])}()",
-                rule="undefined",
-            )
-        return super().missing_name(node)
-
 
 _STATEMENTS: dict[type[ast.stmt], Callable[[LoopParser, Any], None]] = {
     ast.Pass: LoopParser._pass,

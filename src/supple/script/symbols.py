@@ -74,6 +74,13 @@ class SymbolEvaluator(Evaluator):
     def missing_name(self, node: ast.Name) -> Any:
         if self.may_define and (node.id in self.symbols or node.id in self.quoted):
             return self.symbol(node.id, self.span(node))  # a signature that also names it as text
+        if node.id in self.symbols and not self.may_define:
+            raise self.error(
+                node,
+                f"undefined variable {node.id!r}",
+                hint=f"the signature's symbol is named by {node.id} = T.{scalar_dtype(self.symbols[node.id])}()",
+                rule="undefined",
+            )
         return super().missing_name(node)
 
     def _name(self, node: ast.Name) -> Any:
