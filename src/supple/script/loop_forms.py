@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from typing import Any
 
 from supple.analysis.regions import infer_regions
-from supple.base.errors import NotSupportedError, TypeCheckError
+from supple.base.errors import InternalError, NotSupportedError, TypeCheckError
 from supple.base.source import Span
 from supple.ir.expr import (
     And,
@@ -54,19 +53,18 @@ from supple.script.loop_buffers import (
     sblock_alloc_buffer,
 )
 from supple.script.loop_state import (
+    AsName,
     BlockInfo,
     LoopRange,
     LoopSpec,
     LoopState,
+    Scope,
     as_int,
     distance,
     names_of,
     pair,
     plain,
 )
-
-Inner = Callable[[], Stmt]  # reads the suite of a with statement
-
 
 # --------------------------------------------------------------------------------------------------------------- loops
 
@@ -159,6 +157,23 @@ LOOPS: dict[str, Callable[..., LoopSpec]] = {
     "T.thread_binding": _thread_binding,
     "T.grid": _grid,
 }
+
+
+def nested_loops(spec: LoopSpec, loops: list[tuple[Var, LoopRange]], body: Stmt, span: Span | None = None) -> Stmt:
+    """The loops of one header around a body."""
+    for var, extent in reversed(loops):
+        body = For(
+            var,
+            extent.min,
+            extent.extent,
+            spec.kind,
+            body,
+            spec.thread,
+            dict(spec.annotations),
+            extent.step,
+            span=span,
+        )
+    return body
 
 
 # --------------------------------------------------------------------------------------------------------------- axes
@@ -275,15 +290,14 @@ def _attr_of(node: Any, attr_key: Any, value: Any) -> tuple[Any, str, Expr]:
     return plain(node), as_name(attr_key, "T.attr"), as_expr(value, "int32" if isinstance(value, int) else None)
 
 
-def _launched(
-    p: LoopState, thread: Any, extent: Any, name: str | None, span: Span | None
-) -> tuple[Var, EnvThread, Expr]:
+def _launched(p: LoopState, thread: Any, extent: Any, target: AsName | None) -> tuple[Var, EnvThread, Expr]:
     """The loop variable of a launched thread axis, defined under its name."""
     known = thread if isinstance(thread, EnvThread) else p.threads.get(id(thread))
     if known is None:
-        known = EnvThread(as_name(thread, "T.launch_thread"), "", name or "tx")
+        known = EnvThread(as_name(thread, "T.launch_thread"), "", "tx")
     length = as_int(p, extent, known.dtype or None)
-    var = Var(name or known.name, prim_type(scalar_dtype(length)), span=span)
+    named = AsName(known.name, None) if target is None else target
+    var = Var(named.name, prim_type(scalar_dtype(length)), span=named.span)
     p.define(var.name, var)
     p.threads[id(var)] = known
     p.ranges[id(var)] = (const(0, scalar_dtype(length)), length)
@@ -294,10 +308,9 @@ def _thread_loop(var: Var, thread: EnvThread, extent: Expr, body: Stmt) -> Stmt:
     return For(var, const(0, scalar_dtype(extent)), extent, ForKind.THREAD_BINDING, body, thread.tag, span=var.span)
 
 
-def launch_as(p: LoopState, target: ast.Name | None, thread: Any, extent: Any) -> None:
+def launch_as(p: LoopState, target: AsName | None, thread: Any, extent: Any) -> None:
     """``tx = T.launch_thread("threadIdx.x", 8)``: what follows runs for every thread (a bound loop around it)."""
-    name, span = (None, None) if target is None else (target.id, p.span(target))
-    made = _launched(p, thread, extent, name, span)
+    made = _launched(p, thread, extent, target)
     p.enclose(lambda body: _thread_loop(*made, body))
 
 
@@ -305,18 +318,10 @@ def _launch_rest(p: LoopState, thread: Any, extent: Any) -> None:
     launch_as(p, None, thread, extent)
 
 
-def _with_launch(p: LoopState, item: ast.withitem, inner: Inner, thread: Any, extent: Any) -> Stmt:
-    target = item.optional_vars
-    if target is not None and not isinstance(target, ast.Name):
-        raise p.error(target, "T.launch_thread names one variable")
-    p.scopes.append({})
-    p.depth += 1
-    made = _launched(
-        p, thread, extent, None if target is None else target.id, None if target is None else p.span(target)
-    )
-    body = inner()
-    p.depth -= 1
-    p.scopes.pop()
+def _with_launch(p: LoopState, target: AsName | None, thread: Any, extent: Any) -> Scope:
+    with p.scope():
+        made = _launched(p, thread, extent, target)
+        body = yield made[0]
     return _thread_loop(*made, body)
 
 
@@ -364,17 +369,13 @@ STATEMENTS: dict[str, Callable[..., Stmt | None]] = {
 # -------------------------------------------------------------------------------------------------------- with scopes
 
 
-def _with_sblock(p: LoopState, item: ast.withitem, inner: Inner, name: Any = "", no_realize: bool = False) -> Stmt:
+def _with_sblock(p: LoopState, target: AsName | None, name: Any = "", no_realize: bool = False) -> Scope:
     if no_realize:
         raise NotSupportedError("T.sblock(no_realize=True) is not supported")
-    _no_target(p, item)
-    outer, p.block = p.block, BlockInfo(as_name(name, "T.sblock"), p.span(item.context_expr), p.depth + 1)
+    outer, p.block = p.block, BlockInfo(as_name(name, "T.sblock"), p.place(), p.depth + 1)
     p.has_blocks = True
-    p.scopes.append({})
-    p.depth += 1
-    body = inner()
-    p.depth -= 1
-    p.scopes.pop()
+    with p.scope():
+        body = yield None
     made, p.block = p.block, outer
     return finish_block(made, body)
 
@@ -404,61 +405,42 @@ def finish_block(info: BlockInfo, body: Stmt, is_root: bool = False) -> Stmt:
     return SBlockRealize(tuple(info.iter_values), predicate, block, span=info.span)
 
 
-def _no_target(p: LoopState, item: ast.withitem) -> None:
-    if item.optional_vars is not None:
-        raise p.error(item.optional_vars, "'as' has no meaning here")
-
-
-def _with_init(p: LoopState, item: ast.withitem, inner: Inner) -> None:
-    _no_target(p, item)
+def _with_init(p: LoopState, target: AsName | None) -> Scope:
     if p.block.init is not None:
         raise TypeCheckError("the block has an init already")
     if p.block.name == "root" and p.depth == 0:
         raise TypeCheckError("T.init stands inside of 'with T.sblock(...)'")
-    p.scopes.append({})
-    p.depth += 1
-    p.block.init = inner()
-    p.depth -= 1
-    p.scopes.pop()
+    with p.scope():
+        p.block.init = yield None
+    return None
 
 
-def _with_attr(p: LoopState, item: ast.withitem, inner: Inner, node: Any, attr_key: Any, value: Any) -> Stmt:
-    _no_target(p, item)
+def _with_attr(p: LoopState, target: AsName | None, node: Any, attr_key: Any, value: Any) -> Scope:
     made = _attr_of(node, attr_key, value)
-    p.scopes.append({})
-    p.depth += 1
-    body = inner()
-    p.depth -= 1
-    p.scopes.pop()
+    with p.scope():
+        body = yield None
     return AttrStmt(made[0], made[1], made[2], body)
 
 
-def _with_seq(p: LoopState, item: ast.withitem, inner: Inner) -> Stmt:
-    _no_target(p, item)
-    p.scopes.append({})
-    p.depth += 1
-    body = inner()
-    p.depth -= 1
-    p.scopes.pop()
+def _with_seq(p: LoopState, target: AsName | None) -> Scope:
+    with p.scope():
+        body = yield None
     return SeqStmt(body.seq if isinstance(body, SeqStmt) else (body,))
 
 
-def _with_let(p: LoopState, item: ast.withitem, inner: Inner, value: Any, dtype: Any = None) -> Stmt:
-    if not isinstance(item.optional_vars, ast.Name):
-        raise p.error(item.context_expr, "T.LetStmt names a variable: with T.LetStmt(value) as x")
-    bound = as_expr(value, "int32" if isinstance(value, int) else None)
-    var = Var(item.optional_vars.id, prim_type(scalar_dtype(bound)), span=p.span(item.optional_vars))
-    p.scopes.append({})
-    p.define(var.name, var)
-    p.depth += 1
-    body = inner()
-    p.depth -= 1
-    p.scopes.pop()
+def _with_let(p: LoopState, target: AsName | None, value: Any, dtype: Any = None) -> Scope:
+    if target is None:
+        raise TypeCheckError("T.LetStmt names a variable: with T.LetStmt(value) as x")
+    bound = _let_value(p, value, dtype)
+    var = Var(target.name, prim_type(scalar_dtype(bound)), span=target.span)
+    with p.scope():
+        p.define(var.name, var)
+        body = yield var
     rest = body.seq if isinstance(body, SeqStmt) else (body,)
     return SeqStmt((Bind(var, bound), *rest))
 
 
-SCOPES: dict[str, Callable[..., Stmt | None]] = {
+SCOPES: dict[str, Callable[..., Scope]] = {
     "T.sblock": _with_sblock,
     "T.init": _with_init,
     "T.attr": _with_attr,
@@ -466,6 +448,20 @@ SCOPES: dict[str, Callable[..., Stmt | None]] = {
     "T.LetStmt": _with_let,
     "T.launch_thread": _with_launch,
 }
+
+
+NAMING = ("T.LetStmt", "T.launch_thread")
+"""The scopes whose ``as`` names a variable."""
+
+
+def finish_scope(scope: Scope, body: Stmt) -> Stmt | None:
+    """The statement that a scope makes of what stands inside, if it makes one."""
+    try:
+        scope.send(body)
+    except StopIteration as stop:
+        made: Stmt | None = stop.value
+        return made
+    raise InternalError("a scope yields once")
 
 
 # -------------------------------------------------------------------------------------------------------------- values

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,6 @@ from supple.ir.loop import (
     BufferStore,
     Continue,
     Evaluate,
-    For,
     IfThenElse,
     PrimFunc,
     Return,
@@ -45,22 +43,23 @@ from supple.ir.types import PointerType, PrimType, prim_type
 from supple.script.evaluate import Environment, describe
 from supple.script.forms import Declaration, DtypeForm, Form, FormCall, Fresh, as_name
 from supple.script.loop_buffers import buffer_from, buffer_view, region_index, store_index
-from supple.script.loop_forms import ASSIGNABLE, LOOPS, SCOPES, STATEMENTS, VALUES, finish_block, launch_as
-from supple.script.loop_state import BlockInfo, LoopSpec, LoopState
+from supple.script.loop_forms import (
+    ASSIGNABLE,
+    LOOPS,
+    NAMING,
+    SCOPES,
+    STATEMENTS,
+    VALUES,
+    finish_block,
+    finish_scope,
+    launch_as,
+    nested_loops,
+)
+from supple.script.loop_state import AsName, BlockInfo, LoopRange, LoopSpec, LoopState, Scope, Suite, join
 from supple.script.macros import Macro, expand
 from supple.script.signature import is_docstring, plain_parameters, unquote
 from supple.script.source import Source
 from supple.script.symbols import declared_symbols
-
-Wrapper = Callable[[Stmt], Stmt]
-
-
-@dataclass
-class Frame:
-    """One list of statements being read."""
-
-    statements: list[Stmt] = field(default_factory=list)
-    wrappers: list[tuple[int, Wrapper]] = field(default_factory=list)
 
 
 class LoopParser(LoopState):
@@ -70,7 +69,6 @@ class LoopParser(LoopState):
 
     def __init__(self, source: Source, env: Environment) -> None:
         super().__init__(source, env)
-        self.frames: list[Frame] = []
         self.add_root = True
 
     # ------------------------------------------------------------------------------------------------ the function
@@ -180,32 +178,12 @@ class LoopParser(LoopState):
 
     def body(self, statements: list[ast.stmt], docstring: bool = False) -> Stmt:
         """A suite of statements as one statement."""
-        frame = Frame()
-        self.frames.append(frame)
+        self.suites.append(Suite())
         for position, statement in enumerate(statements):
             if docstring and position == 0 and is_docstring(statement):
                 continue
             self.statement(statement)
-        self.frames.pop()
-        result = frame.statements
-        for start, wrap in reversed(frame.wrappers):
-            result[start:] = [wrap(join(result[start:]))]
-        return join(result)
-
-    def emit(self, statement: Stmt, node: ast.AST | None = None) -> None:
-        """Append a statement to the suite being read."""
-        if node is not None and statement.span is None:
-            object.__setattr__(statement, "span", self.span(node))
-        self.frames[-1].statements.append(statement)
-
-    def enclose(self, wrap: Wrapper) -> None:
-        """Wrap whatever follows in the suite being read."""
-        frame = self.frames[-1]
-        frame.wrappers.append((len(frame.statements), wrap))
-
-    def enclosed(self) -> bool:
-        """Whether something in this suite encloses what follows."""
-        return bool(self.frames[-1].wrappers)
+        return self.suites.pop().joined()
 
     def statement(self, statement: ast.stmt) -> None:
         """Read one statement."""
@@ -220,12 +198,8 @@ class LoopParser(LoopState):
 
     def scoped_body(self, statements: list[ast.stmt]) -> Stmt:
         """A suite with its own scope of names."""
-        self.scopes.append({})
-        self.depth += 1
-        result = self.body(statements)
-        self.depth -= 1
-        self.scopes.pop()
-        return result
+        with self.scope():
+            return self.body(statements)
 
     def _pass(self, statement: ast.Pass) -> None:
         pass
@@ -307,33 +281,15 @@ class LoopParser(LoopState):
                 expected=f"{len(spec.ranges)} names",
                 actual=f"{len(targets)}",
             )
-        self.scopes.append({})
-        loops: list[tuple[Var, Any]] = []
-        for target, extent in zip(targets, spec.ranges):
-            if not isinstance(target, ast.Name):
-                raise self.error(target, "a loop variable must be a name")
-            self._check_rebinding(target)
-            var = Var(target.id, prim_type(spec.dtype or scalar_dtype(extent.extent)), span=self.span(target))
-            self.define(target.id, var)
-            self.ranges[id(var)] = (extent.min, extent.extent)
-            loops.append((var, extent))
-        self.depth += 1
-        body = self.body(statement.body)
-        self.depth -= 1
-        self.scopes.pop()
-        for var, extent in reversed(loops):
-            body = For(
-                var,
-                extent.min,
-                extent.extent,
-                spec.kind,
-                body,
-                spec.thread,
-                dict(spec.annotations),
-                extent.step,
-                span=self.span(statement.iter),
-            )
-        self.emit(body)
+        with self.scope():
+            loops: list[tuple[Var, LoopRange]] = []
+            for target, extent in zip(targets, spec.ranges):
+                if not isinstance(target, ast.Name):
+                    raise self.error(target, "a loop variable must be a name")
+                self._check_rebinding(target)
+                loops.append((self.loop_variable(spec, extent, AsName(target.id, self.span(target))), extent))
+            body = self.body(statement.body)
+        self.emit(nested_loops(spec, loops, body, self.span(statement.iter)))
 
     def _loops(self, node: ast.expr) -> LoopSpec:
         if isinstance(node, ast.Call) and self._is_range(node.func):
@@ -369,19 +325,34 @@ class LoopParser(LoopState):
             hint = did_you_mean(name, SCOPES).removeprefix("; ") or None
             raise self.error(item.context_expr, f"'with {name}' has no meaning in a loop function", hint=hint)
 
-        def inner() -> Stmt:
-            if position + 1 == len(statement.items):
-                return self.body(statement.body)
-            frame = Frame()
-            self.frames.append(frame)
+        target = self._target(item.optional_vars, value.form)
+        self.at = item.context_expr
+        scope: Scope = self.bind(
+            FormCall(value.form, (target, *value.args), value.kwargs), SCOPES[value.form.name], item.context_expr
+        )
+        try:
+            next(scope)
+        except Exception as error:
+            raise self.convert(error, item.context_expr) from None
+        if position + 1 == len(statement.items):
+            body = self.body(statement.body)
+        else:
+            self.suites.append(Suite())
             self._with_items(statement, position + 1)
-            self.frames.pop()
-            return join(frame.statements)
-
-        bound = FormCall(value.form, (item, inner, *value.args), value.kwargs)
-        made: Stmt | None = self.bind(bound, SCOPES[value.form.name], item.context_expr)
+            body = self.suites.pop().joined()
+        made = finish_scope(scope, body)
         if made is not None:
             self.emit(made, item.context_expr)
+
+    def _target(self, node: ast.expr | None, form: Form) -> AsName | None:
+        """The name after ``as``, for the forms that name a variable."""
+        if node is None:
+            return None
+        if form.name not in NAMING:
+            raise self.error(node, "'as' has no meaning here")
+        if not isinstance(node, ast.Name):
+            raise self.error(node, f"{form.name} names one variable")
+        return AsName(node.id, self.span(node))
 
     def _expression(self, statement: ast.Expr) -> None:
         value = self.evaluate(statement.value)
@@ -440,7 +411,8 @@ class LoopParser(LoopState):
         elif isinstance(value, FormCall) and value.form.name in ASSIGNABLE:
             self.let(target, self.bind(value, ASSIGNABLE[value.form.name], node))
         elif isinstance(value, FormCall) and value.form.name == "T.launch_thread":
-            self.bind(FormCall(value.form, (target, *value.args), value.kwargs), launch_as, node)
+            named = AsName(target.id, span)
+            self.bind(FormCall(value.form, (named, *value.args), value.kwargs), launch_as, node)
         elif isinstance(value, FormCall):
             raise self.error(node, f"{value.form.name} is not a value")
         elif isinstance(value, Expr) and not is_buffer(value):
@@ -619,8 +591,3 @@ _STATEMENTS: dict[type[ast.stmt], Callable[[LoopParser, Any], None]] = {
     ast.AnnAssign: LoopParser._annotated,
     ast.AugAssign: LoopParser._augmented,
 }
-
-
-def join(statements: list[Stmt]) -> Stmt:
-    """Several statements as one, without flattening: text that spells out a nested sequence keeps it."""
-    return statements[0] if len(statements) == 1 else SeqStmt(tuple(statements))

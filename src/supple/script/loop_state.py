@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,9 +32,11 @@ from supple.ir.loop import (
     IndexMap,
     IterVar,
     MatchBufferRegion,
+    SeqStmt,
 )
 from supple.ir.node import Expr, Stmt
 from supple.ir.structural import structural_equal
+from supple.ir.types import prim_type
 from supple.script.evaluate import Environment, describe
 from supple.script.forms import EnvThread, FormCall, as_name
 from supple.script.source import Source
@@ -93,6 +96,40 @@ class BlockInfo:
         )
 
 
+Wrapper = Callable[[Stmt], Stmt]
+
+Scope = Generator[Var | None, Stmt, Stmt | None]
+"""What ``with`` on a form is: yields the variable that ``as`` names, is sent the statements inside, returns its own."""
+
+
+@dataclass(frozen=True)
+class AsName:
+    """The name after ``as``."""
+
+    name: str
+    span: Span | None
+
+
+@dataclass
+class Suite:
+    """One list of statements being read."""
+
+    statements: list[Stmt] = field(default_factory=list)
+    wrappers: list[tuple[int, Wrapper]] = field(default_factory=list)
+
+    def joined(self) -> Stmt:
+        """The statements as one, with what encloses some of them around."""
+        result = self.statements
+        for start, wrap in reversed(self.wrappers):
+            result[start:] = [wrap(join(result[start:]))]
+        return join(result)
+
+
+def join(statements: list[Stmt]) -> Stmt:
+    """Several statements as one, without flattening: text that spells out a nested sequence keeps it."""
+    return statements[0] if len(statements) == 1 else SeqStmt(tuple(statements))
+
+
 class LoopState(SymbolEvaluator):
     """State of reading a loop function, and what calls of forms mean as values."""
 
@@ -101,6 +138,7 @@ class LoopState(SymbolEvaluator):
     def __init__(self, source: Source, env: Environment) -> None:
         super().__init__(source, env)
         self.block = BlockInfo("root", None)
+        self.suites: list[Suite] = []
         self.depth = 0  # loops, branches and blocks around
         self.has_blocks = False
         self.params: list[Var] = []
@@ -110,15 +148,42 @@ class LoopState(SymbolEvaluator):
         self.attrs: dict[str, Any] = {}
         self.threads: dict[int, EnvThread] = {}  # loop variable -> the thread axis that it was launched for
 
-    def enclosed(self) -> bool:
-        """Whether something in this suite encloses what follows (``T.attr``, ``T.launch_thread``)."""
-        raise NotImplementedError
+    # --------------------------------------------------------------------------------------------------- statements
 
     def emit(self, statement: Stmt, node: ast.AST | None = None) -> None:
-        raise NotImplementedError
+        """Append a statement to the suite being read."""
+        if node is not None and statement.span is None:
+            object.__setattr__(statement, "span", self.span(node))
+        self.suites[-1].statements.append(statement)
 
-    def enclose(self, wrap: Callable[[Stmt], Stmt]) -> None:
-        raise NotImplementedError
+    def enclose(self, wrap: Wrapper) -> None:
+        """Wrap whatever follows in the suite being read (``T.attr``, ``T.launch_thread``)."""
+        suite = self.suites[-1]
+        suite.wrappers.append((len(suite.statements), wrap))
+
+    def enclosed(self) -> bool:
+        """Whether something in this suite encloses what follows."""
+        return bool(self.suites[-1].wrappers)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Names and nesting of a suite of its own."""
+        self.scopes.append({})
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self.scopes.pop()
+
+    def loop_variable(self, spec: LoopSpec, extent: LoopRange, target: AsName) -> Var:
+        """One variable of a loop's header, defined for what follows."""
+        var = Var(target.name, prim_type(spec.dtype or scalar_dtype(extent.extent)), span=target.span)
+        self.define(target.name, var)
+        self.ranges[id(var)] = (extent.min, extent.extent)
+        return var
+
+    def place(self) -> Span | None:
+        """Where the call being read stands."""
+        return None if self.at is None else self.span(self.at)
 
 
 # ----------------------------------------------------------------------------------------------------- small converters
