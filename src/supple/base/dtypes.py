@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from supple.base.registry import did_you_mean
@@ -17,7 +18,9 @@ class DType:
     """One scalar type.
 
     ``kind`` is ``"int"``, ``"uint"``, ``"float"``, ``"bool"`` or ``"handle"``; ``dlpack`` is DLPack's type code;
-    ``numpy`` is numpy's character code with the size (native byte order), or None when numpy has no such type.
+    ``numpy`` is numpy's character code with the size (native byte order) or the name that ml_dtypes registers, or
+    None when numpy has no such type. ``llvm`` is the type of a value in LLVM: floats that LLVM shall never compute
+    with are integers there.
     """
 
     name: str
@@ -31,6 +34,11 @@ class DType:
     def nbytes(self) -> int:
         """Bytes of one element in memory (a bool takes one)."""
         return (self.bits + 7) // 8
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether it is a float that machine code handles as an integer: bfloat16 and the float8 kinds."""
+        return self.kind == "float" and self.llvm[0] == "i"
 
 
 _ROWS = (
@@ -47,10 +55,28 @@ _ROWS = (
     DType("float32", "float", 32, 2, "f4", "float"),
     DType("float64", "float", 64, 2, "f8", "double"),
     DType("handle", "handle", 64, 3, None, "ptr"),
+    DType("bfloat16", "float", 16, 4, "bfloat16", "i16"),
+    DType("float8_e3m4", "float", 8, 7, "float8_e3m4", "i8"),
+    DType("float8_e4m3", "float", 8, 8, "float8_e4m3", "i8"),
+    DType("float8_e4m3b11fnuz", "float", 8, 9, "float8_e4m3b11fnuz", "i8"),
+    DType("float8_e4m3fn", "float", 8, 10, "float8_e4m3fn", "i8"),
+    DType("float8_e4m3fnuz", "float", 8, 11, "float8_e4m3fnuz", "i8"),
+    DType("float8_e5m2", "float", 8, 12, "float8_e5m2", "i8"),
+    DType("float8_e5m2fnuz", "float", 8, 13, "float8_e5m2fnuz", "i8"),
+    DType("float8_e8m0fnu", "float", 8, 14, "float8_e8m0fnu", "i8"),
 )
 
 DTYPES: dict[str, DType] = {row.name: row for row in _ROWS}
-_BY_NUMPY = {np.dtype(row.numpy): row.name for row in _ROWS if row.numpy is not None}
+_NUMPY: dict[str, np.dtype[np.generic]] = {
+    row.name: np.dtype(getattr(ml_dtypes, row.numpy) if row.is_coded else row.numpy)
+    for row in _ROWS
+    if row.numpy is not None
+}
+_BY_NUMPY = {dtype: name for name, dtype in _NUMPY.items()}
+FLOAT_SCALARS: tuple[type, ...] = (
+    float, np.floating, *(_NUMPY[row.name].type for row in _ROWS if row.is_coded)
+)  # fmt: skip
+"""Python's and numpy's classes of a single floating-point number."""
 _VECTOR = re.compile(r"^(\w+?)x(\d+)$")
 
 
@@ -64,8 +90,8 @@ def check_dtype(name: str) -> str:
     match = _VECTOR.match(name)
     if match and match[1] in DTYPES and int(match[2]) >= 1:
         return name if int(match[2]) > 1 else match[1]
-    if name == "bfloat16" or name.startswith(("float8", "float6", "float4")):
-        raise TypeError(f"dtype {name!r} is not supported yet; the floats are float16, float32 and float64")
+    if name.startswith(("float6", "float4")):
+        raise TypeError(f"dtype {name!r} is not supported: the smallest floats are the float8 kinds, of a byte each")
     raise TypeError(f"unknown dtype {name!r}{did_you_mean(name, DTYPES)}")
 
 
@@ -105,6 +131,17 @@ def is_float(name: str) -> bool:
     return row(name).kind == "float"
 
 
+def is_narrow(name: str) -> bool:
+    """A float of fewer than 32 bits: each operation is computed in float32 and rounded once."""
+    dtype = row(name)
+    return dtype.kind == "float" and dtype.bits < 32
+
+
+def accumulator(name: str) -> str:
+    """The dtype that sums, and operators of several steps, are computed in: float32 for narrower floats."""
+    return "float32" if is_narrow(name) else name
+
+
 def is_bool(name: str) -> bool:
     return row(name).kind == "bool"
 
@@ -116,10 +153,10 @@ def nbytes(name: str) -> int:
 
 def to_numpy(name: str) -> np.dtype[np.generic]:
     """numpy's dtype of that name; raises ``TypeError`` when there is none."""
-    code = row(name).numpy
-    if code is None:
+    found = _NUMPY.get(row(name).name)
+    if found is None:
         raise TypeError(f"dtype {name!r} has no numpy counterpart")
-    return np.dtype(code)
+    return found
 
 
 def from_numpy(dtype: object) -> str:
@@ -130,13 +167,41 @@ def from_numpy(dtype: object) -> str:
     return name
 
 
+def is_float_array(value: object) -> bool:
+    """Whether an array (or numpy scalar) holds floats. numpy's own ``dtype.kind`` calls bfloat16 a void."""
+    dtype = np.asarray(value).dtype
+    return dtype.kind == "f" or (dtype in _BY_NUMPY and is_float(_BY_NUMPY[dtype]))
+
+
+def widened(value: object) -> np.ndarray[Any, Any]:
+    """An array of floats narrower than float32 as float32 (exact); any other as it is."""
+    values = np.asarray(value)
+    name = _BY_NUMPY.get(values.dtype)
+    return values.astype("float32") if name is not None and is_narrow(name) else values
+
+
+def finfo(name: str) -> Any:
+    """The limits of a float dtype, as numpy's ``finfo`` gives them."""
+    return ml_dtypes.finfo(to_numpy(name))
+
+
+def extreme(name: str, low: bool) -> float:
+    """The lowest or highest value of a float dtype: an infinity, or the last number of a dtype without infinities."""
+    limits = finfo(name)
+    infinite = to_numpy(name).type(float("-inf") if low else float("inf"))
+    if not bool(np.isinf(infinite)):
+        return float(limits.min if low else limits.max)
+    return float(infinite)
+
+
 def convert(value: object, name: str) -> np.ndarray[Any, Any]:
     """``value`` in another dtype, with Supple's meaning of a cast: integers wrap, float to integer saturates and NaN
     becomes 0, anything but 0 is true."""
     values, target = np.asarray(value), to_numpy(name)
     with np.errstate(all="ignore"):
-        if values.dtype.kind != "f" or target.kind not in "iu":
+        if not is_float_array(values) or target.kind not in "iu":
             return values.astype(target)
+        values = widened(values)
         info: Any = np.iinfo(target)
         whole = np.trunc(np.where(np.isnan(values), np.zeros((), values.dtype), values).astype("float64"))
         low, high = whole <= float(info.min), whole >= float(info.max)

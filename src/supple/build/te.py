@@ -77,10 +77,10 @@ def identity(combiner: str, dtype: str) -> Expr:
 
 
 def limit(dtype: str, low: bool) -> Expr:
-    """The lowest or highest value of a dtype (infinite for floats)."""
+    """The lowest or highest value of a dtype (infinite for floats that have infinities)."""
     row = dtypes.row(dtype)
     if row.kind == "float":
-        return const(float("-inf") if low else float("inf"), dtype)
+        return const(dtypes.extreme(dtype, low), dtype)
     if row.kind == "bool":
         return const(not low, dtype)
     if row.kind == "uint":

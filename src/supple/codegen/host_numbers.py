@@ -22,7 +22,7 @@ _INT64_MIN = -(1 << 63)
 def number_type(dtype: str) -> str:
     """The LLVM type that holds a scalar in host code: ``i64`` for every integer, ``i1``, ``float``, ``double``."""
     row = dtypes.row(dtype)
-    if dtypes.lanes(dtype) > 1 or dtype in ("uint64", "handle", "float16"):
+    if dtypes.lanes(dtype) > 1 or dtype in ("uint64", "handle") or dtypes.is_narrow(dtype):
         raise NotSupportedError(f"host code does not support scalars of dtype {dtype}")
     return {"int": "i64", "uint": "i64", "bool": "i1"}.get(row.kind) or row.llvm
 

@@ -46,8 +46,11 @@ def memory_type(dtype: str) -> str:
 
 
 def float_text(value: float, dtype: str) -> str:
-    """A floating-point literal as LLVM writes it, exact to the bit."""
+    """A floating-point literal as LLVM writes it, exact to the bit (bfloat16 and the float8 kinds: their code)."""
     kind = dtypes.element(dtype)
+    if dtypes.row(kind).is_coded:
+        code = dtypes.convert(value, kind)
+        return str(int(code.view(f"u{code.itemsize}")))
     if kind == "float16":
         try:
             bits = struct.unpack("<H", struct.pack("<e", value))[0]
@@ -242,6 +245,6 @@ class Builder:
 def suffix(dtype: str) -> str:
     """How LLVM mangles a type in an intrinsic's name: ``v8f32``."""
     row = dtypes.row(dtype)
-    name = f"f{row.bits}" if row.kind == "float" else f"i{row.bits}"
+    name = f"f{row.bits}" if row.kind == "float" and not row.is_coded else f"i{row.bits}"
     lanes = dtypes.lanes(dtype)
     return name if lanes == 1 else f"v{lanes}{name}"

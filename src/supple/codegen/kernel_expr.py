@@ -225,8 +225,9 @@ def cast(state: State, value: Value, dtype: str) -> Value:
         name = "llvm.fptosi.sat" if target.kind == "int" else "llvm.fptoui.sat"
         return _saturating(b, name, value, scalar)
     if target.kind == "float":
-        if target.bits == 16:
-            single = b.convert("sitofp" if source.kind == "int" else "uitofp", value, "float64")
+        if dtypes.is_narrow(scalar):
+            through = "float32" if target.is_coded else "float64"  # as ml_dtypes and numpy do
+            single = b.convert("sitofp" if source.kind == "int" else "uitofp", value, through)
             return floats.resize(b, state.target, single, scalar)
         return b.convert("sitofp" if source.kind == "int" else "uitofp", value, scalar)
     if target.bits == source.bits:

@@ -1,7 +1,7 @@
 """Floating-point operations on values of any float dtype.
 
-float16 is computed in float32 and rounded after each operation, as numpy does. A conversion that is no instruction
-of the target is made of integer operations: kernels call nothing.
+float16, bfloat16 and the float8 kinds are computed in float32 and rounded after each operation, as numpy does. A
+conversion that is no instruction of the target is made of integer operations: kernels call nothing.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import Any
 
 from supple.base import dtypes
 from supple.base.target import Target
+from supple.codegen import narrow_floats
 from supple.codegen.kernel_builder import Builder, Value
 from supple.codegen.kernel_state import State
 
 
 def wide(dtype: str) -> str:
     """The dtype that arithmetic on ``dtype`` is done in."""
-    return dtypes.vector("float32", dtypes.lanes(dtype)) if dtypes.row(dtype).bits == 16 else dtype
+    return dtypes.vector("float32", dtypes.lanes(dtype)) if dtypes.is_narrow(dtype) else dtype
 
 
 def widened(b: Builder, target: Target, value: Value) -> Value:
@@ -84,9 +85,13 @@ def fma(state: State, _: Any, x: Value, y: Value, z: Value) -> Value:
 
 def resize(b: Builder, target: Target, value: Value, scalar: str) -> Value:
     """A float in another float dtype, rounded to nearest even."""
-    source, wanted = dtypes.row(value.dtype).bits, dtypes.row(scalar).bits
-    if source == wanted:
+    if dtypes.element(value.dtype) == scalar:
         return value
+    if dtypes.row(value.dtype).is_coded:
+        return resize(b, target, narrow_floats.widen(b, value), scalar)
+    if dtypes.row(scalar).is_coded:  # from float64 by way of float32, as ml_dtypes does
+        return narrow_floats.narrow(b, resize(b, target, value, "float32"), scalar)
+    source, wanted = dtypes.row(value.dtype).bits, dtypes.row(scalar).bits
     if source == 16:
         single = b.convert("fpext", value, "float32") if target.has_half_conversion else _from_half(b, value)
         return resize(b, target, single, scalar)

@@ -35,6 +35,7 @@ from supple.ir.op import Op
 from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
 from supple.ops import calls
 from supple.ops.forms import CALL_TIR_WITH_GRAD
+from supple.runtime import dlpack
 from supple.runtime.packed import get_global_func
 from supple.runtime.tensor import ShapeTuple, Tensor
 from supple.sym.relate import tensor_dims
@@ -248,7 +249,7 @@ def _import(value: Value) -> Value:
     if value is None:
         return ()
     if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
+        return dlpack.share(value)
     return value
 
 

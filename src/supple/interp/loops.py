@@ -41,12 +41,13 @@ from supple.ir.loop import (
     buffer_type,
 )
 from supple.ir.node import Expr, Node, Stmt, children
-from supple.ir.op import Op
+from supple.ir.op import OPS, Op
 from supple.ir.types import BufferType, PrimType
 from supple.ir.walk import post_order
 from supple.sym.simplify import evaluate, solve_linear
 
 Array = Any  # numpy arrays and scalars
+_REINTERPRET = OPS.get("tirx.reinterpret")
 MAX_LANES = 1 << 22
 """How many elements one vectorised operation covers at most."""
 
@@ -229,7 +230,7 @@ class _Run:
         ty = buffer_type(buffer)
         shape = tuple(int(self.eval(s)) for s in ty.shape)
         kind = dtypes.to_numpy(ty.dtype)
-        fill: Any = np.nan if kind.kind == "f" else False if kind.kind == "b" else np.iinfo(kind).min  # type: ignore[type-var]
+        fill: Any = np.nan if dtypes.is_float(ty.dtype) else False if kind.kind == "b" else np.iinfo(kind).min  # type: ignore[type-var]
         self.buffers[id(buffer)] = np.full(shape, fill, kind)
 
     def run_alloc(self, stmt: AllocBuffer) -> None:
@@ -306,7 +307,7 @@ class _Run:
                 raise ExecutionError(f"the variable {name} has no value here")
             return self.values[id(e)]
         if kind in _BINARY:
-            return _BINARY[kind](done[id(e.a)], done[id(e.b)])  # type: ignore[attr-defined]
+            return _rounded(_BINARY[kind], done[id(e.a)], done[id(e.b)])  # type: ignore[attr-defined]
         return _EXPRESSIONS[kind](self, e, done, mask)
 
     def load(self, e: BufferLoad, done: Mapping[int, Array], mask: Array | None) -> Array:
@@ -328,7 +329,10 @@ class _Run:
             return self.choose(condition, e.args[1], e.args[2], mask)
         if not e.op.pure or e.op.facts["intrinsic"].arity < 0:
             raise NotSupportedError(f"the interpreter does not run {e.op.name}", span=e.span)
-        value = numpy_meaning(e)(*(done[id(a)] for a in e.args))
+        args = [done[id(a)] for a in e.args]
+        if e.op is not _REINTERPRET:
+            args = [dtypes.widened(a) if _is_coded(a) else a for a in args]
+        value = numpy_meaning(e)(*args)
         return dtypes.convert(value, dtypes.element(scalar_dtype(e)))
 
     def choose(self, condition: Array, a: Expr, b: Expr, mask: Array | None) -> Array:
@@ -370,6 +374,20 @@ def _eager_operands(e: Expr) -> list[Expr]:
         lazy = isinstance(e.op, Op) and e.op.facts.get("lazy")
         return [] if lazy else [a for a in e.args if not isinstance(a, E.StringImm)]
     return [n for n in children(e) if isinstance(n, Expr)]
+
+
+def _is_coded(value: Array) -> bool:
+    """bfloat16 or a float8 kind (numpy's types are 1, those that other packages register 2)."""
+    kind = getattr(value, "dtype", None)
+    return kind is not None and kind.isbuiltin == 2
+
+
+def _rounded(function: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
+    """A binary operation; bfloat16 and float8 in float32, rounded once, as numpy itself does with float16."""
+    if not _is_coded(a):
+        return function(a, b)
+    result = function(dtypes.widened(a), dtypes.widened(b))
+    return result if result.dtype.kind == "b" else result.astype(a.dtype)
 
 
 def _int_zero_safe(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:

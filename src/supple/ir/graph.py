@@ -37,7 +37,8 @@ def constant(value: Any, dtype: str | None = None) -> Constant:
         if dtype is None:
             raise TypeError(f"expected a number, a list of numbers or an array, got {value!r}")
     data = np.array(value, dtype=None if dtype is None else dtypes.to_numpy(dtype), order="C", copy=True)
-    data = data.astype(data.dtype.newbyteorder("="), copy=False)
+    if not data.dtype.isnative:
+        data = data.astype(data.dtype.newbyteorder("="))
     data.flags.writeable = False
     shape = ShapeExpr(tuple(IntImm(extent, "int64") for extent in data.shape))
     return Constant(data, TensorType(shape, dtypes.from_numpy(data.dtype)))

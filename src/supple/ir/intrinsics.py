@@ -154,7 +154,7 @@ def _shift_right(a: Any, b: Any) -> Any:
 def _fma(a: Any, b: Any, c: Any) -> Any:
     """Through twice the width: the product is exact there (float64 has no wider type and rounds twice)."""
     narrow = np.asarray(c).dtype
-    wide = np.dtype("float64") if narrow.itemsize == 4 else np.dtype("float32") if narrow.itemsize == 2 else narrow
+    wide = np.dtype({8: "float64", 4: "float64"}.get(narrow.itemsize, "float32"))
     product = np.multiply(a, b, dtype=wide)
     return np.add(product, c, dtype=wide).astype(narrow)
 
@@ -375,15 +375,11 @@ def absolute(value: ExprLike) -> Expr:
     return Select(operand >= zero, operand, zero - operand)  # type: ignore[operator]
 
 
-def _finfo(dtype: str) -> Any:
-    return np.finfo(dtypes.to_numpy(dtype))
-
-
 def min_value(dtype: str) -> Expr:
     """The least finite value of a dtype."""
     row = dtypes.row(dtype)
     if row.kind == "float":
-        return const(float(_finfo(dtype).min), dtype)
+        return const(float(dtypes.finfo(dtype).min), dtype)
     return const(-(1 << (row.bits - 1)) if row.kind == "int" else 0, dtype)
 
 
@@ -391,7 +387,7 @@ def max_value(dtype: str) -> Expr:
     """The greatest finite value of a dtype."""
     row = dtypes.row(dtype)
     if row.kind == "float":
-        return const(float(_finfo(dtype).max), dtype)
+        return const(float(dtypes.finfo(dtype).max), dtype)
     if row.kind == "bool":
         return const(True)
     return const((1 << (row.bits - (row.kind == "int"))) - 1, dtype)
@@ -401,6 +397,8 @@ def infinity(dtype: str) -> Expr:
     """Positive infinity."""
     if not dtypes.is_float(dtype):
         raise TypeError(f"T.infinity: expected a floating-point dtype, got {dtype}")
+    if not math.isinf(dtypes.extreme(dtype, low=False)):
+        raise TypeError(f"T.infinity: {dtype} has no infinity; T.max_value is its largest number")
     return const(math.inf, dtype)
 
 

@@ -93,9 +93,11 @@ def float_text(value: float, dtype: str) -> str:
         return '"nan"'
     with np.errstate(over="ignore"):
         number = dtypes.to_numpy(dtypes.element(dtype)).type(value)
+    if np.isnan(number):  # what is too large for a dtype without infinities
+        return '"nan"'
     if np.isinf(number):
         return '"inf"' if value > 0 else '"-inf"'
-    text = repr(float(value)) if number.dtype.itemsize == 8 else str(number)
+    text = repr(float(value)) if number.dtype.itemsize == 8 else str(number)  # shortest that reads back
     return text if any(c in text for c in ".en") else f"{text}.0"
 
 

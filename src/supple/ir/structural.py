@@ -235,7 +235,7 @@ def _float_bits(value: float, dtype: str) -> bytes:
 
 def _array_key(data: Any) -> tuple[str, tuple[int, ...], bytes]:
     array = np.ascontiguousarray(data)
-    return array.dtype.str, np.shape(data), array.tobytes()
+    return array.dtype.name, np.shape(data), array.tobytes()
 
 
 def _plain_key(x: Any) -> Any:

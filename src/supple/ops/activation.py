@@ -35,27 +35,26 @@ def _samples() -> list[Sample]:
 def floating(name: str, x: TensorType) -> TensorType:
     """The type of an operator on floating-point tensors; refuses others."""
     if x.dtype is not None and not dtypes.is_float(x.dtype):
-        fail(f"{name}: needs a floating-point tensor", "float16, float32 or float64", x.dtype, hint="x.astype(...)")
+        fail(f"{name}: needs a floating-point tensor", "a floating-point dtype", x.dtype, hint="x.astype(...)")
     return x
 
 
 def in_float32(formula: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
-    """The formula computed in float32 for float16."""
+    """The formula computed in float32 for narrower floats."""
 
     def wide(x: Expr) -> Expr:
         dtype = scalar_dtype(x)
-        return cast(dtype, formula(cast("float32", x))) if dtype == "float16" else formula(x)
+        return cast(dtype, formula(cast("float32", x))) if dtypes.is_narrow(dtype) else formula(x)
 
     return wide
 
 
 def reference_in_float32(ref: Callable[..., Any]) -> Callable[..., Any]:
-    """The reference computed in float32 for float16."""
+    """The reference computed in float32 for narrower floats."""
 
     def wide(x: Any, *args: Any, **attrs: Any) -> Any:
         x = np.asarray(x)
-        narrow = x.dtype == np.float16
-        result = np.asarray(ref(x.astype("float32") if narrow else x, *args, **attrs))
+        result = np.asarray(ref(dtypes.widened(x), *args, **attrs))
         return result.astype(x.dtype)
 
     return wide

@@ -132,7 +132,7 @@ floor_divide = _arithmetic(
     "Elementwise ``floor(x1 / x2)``; for integers ``x // 0`` is 0.",
     _floor_divide,
     lambda x1, x2: (
-        np.floor(np.divide(x1, x2)) if np.asarray(x1).dtype.kind == "f" else _by_zero_is_zero(np.floor_divide)(x1, x2)
+        np.floor(np.divide(x1, x2)) if dtypes.is_float_array(x1) else _by_zero_is_zero(np.floor_divide)(x1, x2)
     ),
     "floordiv",
 )

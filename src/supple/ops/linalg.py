@@ -46,7 +46,7 @@ def _lower(x1: te.TensorValue, x2: te.TensorValue, out_dtype: DType) -> te.Tenso
     if dims is None:
         fail("matmul: the batch shape is not known", hint="use R.match_cast to relate the dimensions")
     dtype = out_dtype or x1.dtype
-    wide = "float32" if dtype == "float16" else dtype
+    wide = dtypes.accumulator(dtype)
     k = te.reduce_axis((0, x1.shape[-1]), "k")
     batch = len(dims) - (x1.ndim > 1) - (x2.ndim > 1)
 
@@ -64,7 +64,7 @@ def _lower(x1: te.TensorValue, x2: te.TensorValue, out_dtype: DType) -> te.Tenso
 def _ref(x1: Any, x2: Any, out_dtype: DType) -> Any:
     x1, x2 = np.asarray(x1), np.asarray(x2)
     dtype = out_dtype or dtypes.from_numpy(x1.dtype)
-    wide = "float32" if dtype == "float16" else dtype
+    wide = dtypes.accumulator(dtype)
     with np.errstate(all="ignore"):
         product = np.matmul(x1.astype(wide), x2.astype(wide))
     return np.asarray(product).astype(dtype)

@@ -25,7 +25,7 @@ from supple.sym.simplify import SHAPES, product
 
 def wide_dtype(dtype: str) -> str:
     """What a dtype is accumulated in."""
-    return "float32" if dtype == "float16" else dtype
+    return dtypes.accumulator(dtype)
 
 
 # ------------------------------------------------------------------------------------------------------------- softmax
@@ -199,7 +199,7 @@ def _along(values: Any, axes: Sequence[int], ndim: int) -> Any:
 
 
 def _norm_ref(x: Any, axes: Sequence[int], epsilon: float) -> Any:
-    wide = x.astype("float32") if x.dtype == np.float16 else x
+    wide = dtypes.widened(x)
     mean = wide.mean(axis=tuple(axes), keepdims=True)
     variance = np.square(wide - mean).mean(axis=tuple(axes), keepdims=True)
     return (wide - mean) / np.sqrt(variance + wide.dtype.type(epsilon))
@@ -266,7 +266,7 @@ def _rms_norm_lower(data: te.TensorValue, weight: te.TensorValue, axes: Axes, ep
 
 def _rms_norm_ref(data: Any, weight: Any, axes: Axes, epsilon: float) -> Any:
     places = [a % data.ndim for a in axes or ()]
-    wide = data.astype("float32") if data.dtype == np.float16 else data
+    wide = dtypes.widened(data)
     mean = np.square(wide).mean(axis=tuple(places), keepdims=True)
     value = wide / np.sqrt(mean + wide.dtype.type(epsilon)) * _along(weight, places, data.ndim)
     return value.astype(data.dtype)
@@ -360,7 +360,7 @@ def _batch_norm_ref(
     training: bool,
 ) -> Any:
     place = axis % data.ndim
-    wide = data.astype("float32") if data.dtype == np.float16 else data
+    wide = dtypes.widened(data)
     axes = tuple(d for d in range(data.ndim) if d != place)
     mean, var = moving_mean, moving_var
     if training:
@@ -506,7 +506,7 @@ def _group_norm_ref(
 ) -> Any:
     channel = channel_axis % data.ndim
     reduced = [a % data.ndim for a in axes or ()]
-    wide = data.astype("float32") if data.dtype == np.float16 else data
+    wide = dtypes.widened(data)
     split = (*data.shape[:channel], num_groups, data.shape[channel] // num_groups, *data.shape[channel + 1 :])
     places = [channel + 1, *(a + (a > channel) for a in reduced if a != channel)]
     value = _norm_ref(wide.reshape(split), places, epsilon).reshape(data.shape)

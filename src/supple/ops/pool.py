@@ -145,7 +145,7 @@ def _taps_inside(plan: _Plan, place: Expr, extent: Expr, d: int) -> Expr:
 
 
 def _ref(plan: _Plan, data: Any, average: bool) -> Any:
-    kind = np.float32 if data.dtype == np.float16 and average else data.dtype
+    kind = dtypes.widened(data).dtype if average else data.dtype
     x = np.transpose(data, (plan.data.outer, plan.data.channel, *plan.data.spatial)).astype(kind)
     sizes = [int(plan.out_extent(int64(x.shape[2 + d]), d).value) for d in range(plan.spatial)]  # type: ignore[attr-defined]
     out: Any = np.zeros((*x.shape[:2], *sizes), kind)
@@ -292,7 +292,7 @@ def _adaptive(spatial: int) -> Op:
     def ref(data: Any, output_size: Axes, layout: str, out_layout: str | None) -> Any:
         inner, outer = (parse_layout(name, text, "NC", spatial) for text in (layout, out_layout or layout))
         x = np.transpose(data, (inner.outer, inner.channel, *inner.spatial))
-        wide = x.astype("float32") if x.dtype == np.float16 else x
+        wide = dtypes.widened(x)
         given = sizes_of([int64(s) for s in data.shape], inner, output_size)
         sizes = [s.value for s in given if isinstance(s, IntImm)]
         out: Any = np.zeros((*x.shape[:2], *sizes), wide.dtype)

@@ -78,13 +78,8 @@ def reduce_tensor(
     return te.compute(reduced_dims(x.shape, axes, keepdims), body, name)
 
 
-def _accumulator(dtype: str) -> str:
-    """Half precision is summed in single precision."""
-    return "float32" if dtype == "float16" else dtype
-
-
 def _summed(x: te.TensorValue, combiner: str, axes: Sequence[int], keepdims: bool, name: str) -> te.TensorValue:
-    wide = _accumulator(x.dtype)
+    wide = dtypes.accumulator(x.dtype)
     total = reduce_tensor(x, combiner, axes, keepdims, f"{name}_red", wide)
     if wide == x.dtype:
         return total
@@ -110,7 +105,7 @@ def _reduction(name: str, doc: str, combiner: str, ref: Callable[..., Any]) -> O
 def _sum_ref(function: Callable[..., Any]) -> Callable[..., Any]:
     def ref(x: Any, axis: Axes, keepdims: bool) -> Any:
         x = np.asarray(x)
-        wide = dtypes.to_numpy(_accumulator(dtypes.from_numpy(x.dtype)))
+        wide = dtypes.to_numpy(dtypes.accumulator(dtypes.from_numpy(x.dtype)))
         return np.asarray(function(x, axis=axis, keepdims=keepdims, dtype=wide)).astype(x.dtype)
 
     return ref
@@ -143,7 +138,7 @@ min = _reduction(
 
 def _mean_lower(x: te.TensorValue, axis: Axes, keepdims: bool) -> te.TensorValue:
     axes = normalize_axes("mean", axis, x.ndim)
-    wide = _accumulator(x.dtype)
+    wide = dtypes.accumulator(x.dtype)
     total = reduce_tensor(x, "sum", axes, keepdims, "mean_red", wide)
     count = cast(wide, product([x.shape[a] for a in axes]))
     return te.compute(total.shape, lambda *i: cast(x.dtype, E.Div(total[i], count)), "mean")
@@ -151,7 +146,7 @@ def _mean_lower(x: te.TensorValue, axis: Axes, keepdims: bool) -> te.TensorValue
 
 def _mean_ref(x: Any, axis: Axes, keepdims: bool) -> Any:
     x = np.asarray(x)
-    wide = dtypes.to_numpy(_accumulator(dtypes.from_numpy(x.dtype)))
+    wide = dtypes.to_numpy(dtypes.accumulator(dtypes.from_numpy(x.dtype)))
     axes = tuple(range(x.ndim)) if axis is None else axis
     count = np.asarray(np.prod([x.shape[a] for a in axes], dtype="int64")).astype(wide)
     with np.errstate(all="ignore"):

@@ -400,7 +400,7 @@ def _running(name: str, doc: str, start: int, combine: Callable[[Expr, Expr], Ex
 
     def reference(data: Any, axis: Axis, dtype: DType, exclusive: bool) -> Any:
         result_dtype = dtypes.to_numpy(dtype or dtypes.from_numpy(data.dtype))
-        wide = np.float32 if result_dtype == np.float16 else result_dtype
+        wide = dtypes.to_numpy(dtypes.accumulator(dtypes.from_numpy(result_dtype)))
         values = data.ravel() if axis is None else data
         place = 0 if axis is None else axis
         if exclusive and values.shape[place]:

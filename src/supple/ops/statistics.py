@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from supple.base import dtypes
 from supple.build import te
 from supple.ir import expr as E
 from supple.ir.expr import cast, int64
@@ -50,7 +51,7 @@ def _spread(x: te.TensorValue, axis: Axes, keepdims: bool, root: bool) -> te.Ten
 
 
 def _spread_ref(x: Any, axis: Axes, keepdims: bool, root: bool) -> Any:
-    wide = x.astype("float32") if x.dtype == np.float16 else x
+    wide = dtypes.widened(x)
     gap = wide - wide.mean(axis=axis, keepdims=True)
     value = np.square(gap).mean(axis=axis, keepdims=keepdims)
     return np.asarray(np.sqrt(value) if root else value).astype(x.dtype)
@@ -185,7 +186,7 @@ def collapse(x: te.TensorValue, wanted: Sequence[Expr]) -> te.TensorValue:
 def _collapse_ref(x: Any, shape: Sequence[int]) -> Any:
     extra = x.ndim - len(shape)
     axes = tuple(range(extra)) + tuple(d + extra for d, s in enumerate(shape) if s == 1 and x.shape[d + extra] != 1)
-    wide = x.astype("float32") if x.dtype == np.float16 else x
+    wide = dtypes.widened(x)
     return wide.sum(axis=axes, keepdims=True).reshape(shape).astype(x.dtype)
 
 

@@ -39,7 +39,7 @@ def _floating(name: str, doc: str, ref: Callable[..., Any], formula: Callable[[E
 
     def rule(x: TensorType) -> Type:
         if x.dtype is not None and not dtypes.is_float(x.dtype):
-            fail(f"{name}: needs a floating-point tensor", "float16, float32 or float64", x.dtype, hint="x.astype(...)")
+            fail(f"{name}: needs a floating-point tensor", "a floating-point dtype", x.dtype, hint="x.astype(...)")
         return x
 
     rule.__doc__ = doc

@@ -43,9 +43,15 @@ def _release(address: int, kept: dict[int, tuple[object, object]] = _kept) -> No
 
 _RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_release)
 _RELEASE_ADDRESS = ctypes.cast(_RELEASE, ctypes.c_void_p).value or 0
-_NUMPY_DTYPE = {abi.dtype_code(name): np.dtype(row.numpy) for name, row in dtypes.DTYPES.items() if row.numpy}
-_TYPESTR = {code: dtype.str for code, dtype in _NUMPY_DTYPE.items()}
-_CODE = {np.dtype(row.numpy): abi.dtype_code(name) for name, row in dtypes.DTYPES.items() if row.numpy}
+_NUMPY_DTYPE = {abi.dtype_code(name): dtypes.to_numpy(name) for name, row in dtypes.DTYPES.items() if row.numpy}
+# numpy's array interface knows no bfloat16 or float8: their memory is bytes or pairs of bytes, seen as what they are
+_TYPESTR = {
+    abi.dtype_code(name): f"<u{row.nbytes}" if row.is_coded else dtypes.to_numpy(name).str
+    for name, row in dtypes.DTYPES.items()
+    if row.numpy
+}
+_CODED = {abi.dtype_code(name): dtypes.to_numpy(name) for name, row in dtypes.DTYPES.items() if row.is_coded}
+_CODE = {dtype: code for code, dtype in _NUMPY_DTYPE.items()}
 
 
 class _Owner:
@@ -78,8 +84,13 @@ def is_kept(address: int) -> bool:
 
 def owned_array(address: int, data: int, shape: tuple[int, ...], code: int) -> NDArray:
     """The array over the memory of a native tensor that owns it; takes over the caller's reference."""
-    interface = {"data": (data, False), "shape": shape, "typestr": _TYPESTR[code], "version": 3}
-    return np.asarray(_Memory(interface, _Owner(address, runtime())))
+    return _array_over(data, shape, code, _Owner(address, runtime()), False)
+
+
+def _array_over(data: int, shape: tuple[int, ...], code: int, keep: object, readonly: bool) -> NDArray:
+    interface = {"data": (data, readonly), "shape": shape, "typestr": _TYPESTR[code], "version": 3}
+    array = np.asarray(_Memory(interface, keep))
+    return array.view(_CODED[code]) if code in _CODED else array
 
 
 _PHYSICAL_MEMORY = physical_memory()
@@ -118,7 +129,7 @@ def box(value: object) -> int:
         if not -(1 << 63) <= number < (1 << 63):
             raise OverflowError(f"{number} does not fit in int64")
         return _made(rt.int_new(number, _INT64))
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, dtypes.FLOAT_SCALARS):
         return _made(rt.float_new(float(value), _FLOAT64))
     if isinstance(value, ShapeTuple):
         return box_shape(value)
@@ -235,8 +246,7 @@ def _tensor_array(address: int, code: int, arguments: Mapping[int, object]) -> N
     else:
         runtime().incref(root)
         keep = _Owner(root, runtime())
-    interface = {"data": (data, readonly), "shape": shape, "typestr": _TYPESTR[code], "version": 3}
-    return np.asarray(_Memory(interface, keep))
+    return _array_over(data, shape, code, keep, readonly)
 
 
 def _is_readonly(value: object) -> bool:
@@ -249,7 +259,7 @@ def present(array: NDArray, kind: str) -> Any:
     if kind == "numpy":
         return array
     if kind == "torch":
-        return importlib.import_module("torch").from_dlpack(array)
+        return importlib.import_module("torch").from_dlpack(array if array.dtype.isbuiltin == 1 else Tensor(array))
     return Tensor(array)
 
 
@@ -267,8 +277,8 @@ def check_number(value: object, dtype: str, where: str) -> int | float:
     row = dtypes.row(dtype)
     if row.kind == "bool" and isinstance(value, (bool, np.bool_)):
         return int(value)
-    if row.kind == "float" and isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool):
-        return float(value)
+    if row.kind == "float" and isinstance(value, (int, np.integer, *dtypes.FLOAT_SCALARS)) and not isinstance(value, bool):
+        return float(value)  # type: ignore[arg-type]
     if row.kind in ("int", "uint") and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         low = -(1 << (row.bits - 1)) if row.kind == "int" else 0
         high = (1 << (row.bits - 1)) if row.kind == "int" else (1 << min(row.bits, 63))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from supple.base import dtypes
+from supple.runtime import dlpack
 from supple.runtime.device import Device, cpu
 
 NDArray = npt.NDArray[Any]
@@ -85,7 +86,7 @@ class Tensor:
         return self._array.copy() if copy else self._array
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self._array.__dlpack__(**options)
+        return dlpack.export(self._array, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -159,4 +160,4 @@ def as_array(value: Any) -> NDArray:
     for lazy, resolve in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
         if getattr(value, lazy, bool)():  # torch keeps a sign or a conjugation as a flag, which DLPack does not carry
             value = getattr(value, resolve)()
-    return np.from_dlpack(value)
+    return dlpack.share(value)

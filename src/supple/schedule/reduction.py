@@ -73,11 +73,13 @@ class Update:
         row = dtypes.row(self.dtype)
         if self.kind is E.Mul:
             return E.const(1, self.dtype)
+        if self.kind is E.Add and dtypes.element(self.dtype) == "float8_e8m0fnu":
+            return None  # it has no zero
         if self.kind is E.Add:
             # -0.0, since 0.0 + -0.0 is 0.0
             return E.const(-0.0, self.dtype) if row.kind == "float" else E.const(0, self.dtype)
         if row.kind == "float":
-            return E.const(float("-inf") if self.kind is E.Max else float("inf"), self.dtype)
+            return E.const(dtypes.extreme(self.dtype, low=self.kind is E.Max), self.dtype)
         if row.kind == "bool":
             return E.const(self.kind is E.Min, self.dtype)
         low = -(1 << (row.bits - 1)) if row.kind == "int" else 0

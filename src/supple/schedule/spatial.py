@@ -44,9 +44,9 @@ def schedule_spatial(nest: Nest, target: Target) -> Stmt | None:
 
 def lanes_of(nest: Nest, target: Target) -> int:
     """How many lanes the widest element of a nest allows."""
-    bits = [dtypes.row(E.scalar_dtype(nest.store.value)).bits]
-    bits += [dtypes.row(load.dtype).bits for load in loads(nest)]
-    return target.lanes(max(8, *bits))
+    kinds = [E.scalar_dtype(nest.store.value), *(load.dtype for load in loads(nest))]
+    # floats of a byte are computed in float32: a full vector of them would be four registers, which are too many
+    return target.lanes(max(max(16 if dtypes.is_float(kind) else 8, dtypes.row(kind).bits) for kind in kinds))
 
 
 def strips(extent: Expr, width: int, body: L.Body) -> Stmt:

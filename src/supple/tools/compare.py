@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from supple.base import dtypes
 from supple.base.target import Target
 from supple.base.target import target as make_target
 from supple.driver import PIPELINE, compile
@@ -97,8 +98,9 @@ def _difference(actual: Any, expected: Any) -> float:
     a, e = np.asarray(actual), np.asarray(expected)
     if a.shape != e.shape or a.dtype != e.dtype:
         return float("inf")
-    if a.dtype.kind != "f":
+    if not dtypes.is_float_array(a):
         return 0.0 if np.array_equal(a, e) else float("inf")
+    a, e = dtypes.widened(a), dtypes.widened(e)
     finite = np.isfinite(e)
     if not np.array_equal(a[~finite], e[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():
         return float("inf")
