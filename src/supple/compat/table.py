@@ -49,6 +49,8 @@ ROWS: tuple[Row, ...] = (
     Row("tvm.script.ir_builder.base", "supple.script.ir_builder.base"),
     Row("tvm.script.ir_builder.ir", "supple.script.ir_builder.ir"),
     Row("tvm.script.ir_builder.relax", "supple.script.ir_builder.relax"),
+    Row("tvm.script.ir_builder.tir", "supple.script.ir_builder.tirx"),
+    Row("tvm.script.ir_builder.tirx", "supple.script.ir_builder.tirx"),
     Row("tvm.script.relax", "supple.script.relax"),
     Row("tvm.script.tir", "supple.script.tirx"),
     Row("tvm.script.tirx", "supple.script.tirx"),

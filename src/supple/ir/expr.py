@@ -663,6 +663,8 @@ def _getitem(e: Any, index: Any) -> Expr:
     ty = getattr(e, "ty", None)
     if isinstance(ty, BufferType):
         indices = index if isinstance(index, tuple) else (index,)
+        if any(isinstance(i, (slice, Range)) for i in indices):
+            return BUILD["region"](e, indices)  # type: ignore[no-any-return]
         return BufferLoad(e, tuple(as_expr(i, "int32") for i in indices))
     if isinstance(ty, TupleType) or (ty is None and isinstance(index, int)):
         position = int(index)

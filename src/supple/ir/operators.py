@@ -11,8 +11,8 @@ from typing import Any
 from supple.ir.types import TupleType
 
 BUILD: dict[str, Callable[..., Any]] = {}
-"""``binary(name, a, b)``, ``unary(name, a)``, ``tensor(name, *args)``, ``getitem``, ``truth``, ``is_scalar``, ``call``,
-``astype``."""
+"""``binary(name, a, b)``, ``unary(name, a)``, ``tensor(name, *args)``, ``getitem``, ``region``, ``truth``,
+``is_scalar``, ``call``, ``astype``."""
 
 _NOT_AN_ARRAY = (
     "numpy functions do not take the values of a program that is being built; use the operators of R (R.maximum, "

@@ -26,10 +26,11 @@ from supple.ir.loop import (
     buffer_type,
 )
 from supple.ir.node import Expr
+from supple.ir.region import distance
 from supple.ir.types import BufferType, PrimType
 from supple.script.evaluate import describe
 from supple.script.forms import Declaration, as_dtype, as_name
-from supple.script.loop_state import LoopState, as_int, distance, names_of, pair
+from supple.script.loop_state import LoopState, as_int, names_of, pair
 
 # ------------------------------------------------------------------------------------------------------------- buffers
 

@@ -39,6 +39,7 @@ from supple.ir.loop import (
     buffer_type,
 )
 from supple.ir.node import Expr, Stmt
+from supple.ir.region import distance
 from supple.ir.types import prim_type
 from supple.script.evaluate import describe
 from supple.script.forms import Declaration, EnvThread, as_dtype, as_name
@@ -60,7 +61,7 @@ from supple.script.loop_state import (
     LoopState,
     Scope,
     as_int,
-    distance,
+    join,
     names_of,
     pair,
     plain,
@@ -367,6 +368,19 @@ STATEMENTS: dict[str, Callable[..., Stmt | None]] = {
 
 
 # -------------------------------------------------------------------------------------------------------- with scopes
+
+
+def root_block(info: BlockInfo, body: Stmt, has_blocks: bool) -> Stmt:
+    """A function's body with the root block around it, where it needs one and does not spell it out itself."""
+    spelled = isinstance(body, SBlockRealize) and body.block.name_hint == "root" and not body.block.iter_vars
+    if (spelled or not has_blocks) and not info.touched:
+        return body
+    moved = info.provisional
+    if moved:
+        kept = [s for s in (body.seq if isinstance(body, SeqStmt) else (body,)) if not any(s is m for m in moved)]
+        body = join(kept)
+        info.allocs[:0] = [s.buffer for s in moved]
+    return finish_block(info, body, is_root=True)
 
 
 def _with_sblock(p: LoopState, target: AsName | None, name: Any = "", no_realize: bool = False) -> Scope:

@@ -33,8 +33,6 @@ from supple.ir.loop import (
     IfThenElse,
     PrimFunc,
     Return,
-    SBlockRealize,
-    SeqStmt,
     While,
     buffer_type,
 )
@@ -50,12 +48,12 @@ from supple.script.loop_forms import (
     SCOPES,
     STATEMENTS,
     VALUES,
-    finish_block,
     finish_scope,
     launch_as,
     nested_loops,
+    root_block,
 )
-from supple.script.loop_state import AsName, BlockInfo, LoopRange, LoopSpec, LoopState, Scope, Suite, join
+from supple.script.loop_state import AsName, BlockInfo, LoopRange, LoopSpec, LoopState, Scope, Suite
 from supple.script.macros import Macro, expand
 from supple.script.signature import is_docstring, plain_parameters, unquote
 from supple.script.source import Source
@@ -154,25 +152,7 @@ class LoopParser(LoopState):
         self.scopes.append({})
         body = self.body(node.body, docstring=True)
         self.scopes.pop()
-        if self._is_root_block(body) or not self.add_root:
-            return body
-        if not self.has_blocks and not root.touched:
-            return body
-        moved = root.provisional
-        if moved:
-            kept = [s for s in (body.seq if isinstance(body, SeqStmt) else (body,)) if not any(s is m for m in moved)]
-            body = join(kept)
-            root.allocs[:0] = [s.buffer for s in moved]
-        return finish_block(root, body, is_root=True)
-
-    def _is_root_block(self, body: Stmt) -> bool:
-        """Whether the text spells out the root block itself."""
-        return (
-            isinstance(body, SBlockRealize)
-            and body.block.name_hint == "root"
-            and not body.block.iter_vars
-            and not self.block.touched
-        )
+        return root_block(root, body, self.has_blocks) if self.add_root else body
 
     # -------------------------------------------------------------------------------------------------- statements
 

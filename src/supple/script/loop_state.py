@@ -15,9 +15,6 @@ from supple.base.errors import TypeCheckError
 from supple.base.source import Span
 from supple.base.target import Target
 from supple.ir.expr import (
-    Add,
-    IntImm,
-    Sub,
     Var,
     const,
     is_scalar,
@@ -35,7 +32,6 @@ from supple.ir.loop import (
     SeqStmt,
 )
 from supple.ir.node import Expr, Stmt
-from supple.ir.structural import structural_equal
 from supple.ir.types import prim_type
 from supple.script.evaluate import Environment, describe
 from supple.script.forms import EnvThread, FormCall, as_name
@@ -211,17 +207,6 @@ def pair(p: LoopState, a: Any, b: Any) -> tuple[Expr, Expr]:
         return as_int(p, a), as_int(p, b, scalar_dtype(as_int(p, a)))
     right = as_int(p, b)
     return as_int(p, a, scalar_dtype(right)), right
-
-
-def distance(low: Expr, high: Expr) -> Expr:
-    """``high - low`` as the extent of a range: literals are folded, ``low + e`` gives back ``e``."""
-    if isinstance(low, IntImm) and isinstance(high, IntImm):
-        return const(high.value - low.value, low.dtype)
-    if isinstance(low, IntImm) and low.value == 0:
-        return high
-    if isinstance(high, Add) and structural_equal(high.a, low):
-        return high.b
-    return Sub(high, low)
 
 
 def plain(value: Any) -> Any:

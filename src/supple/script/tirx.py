@@ -317,10 +317,8 @@ _TILE_DIALECT = frozenset((
     "tmem", "wgmma", "mma", "tvm_fill_fragment", "tvm_load_matrix_sync", "tvm_mma_sync", "tvm_store_matrix_sync",
     "tvm_warp_shuffle", "tvm_warp_activemask", "tvm_warp_shuffle_down", "tvm_warp_shuffle_up", "tvm_bmma_sync",
 ))  # fmt: skip
-_LATER = frozenset((
-    "buffer_load", "realize", "const_range", "Ptr", "If", "Then", "Else", "While", "arg", "func_name", "func_ret",
-    "buffer", "call_kernel", "llvm_lookup_intrinsic_id",
-))  # fmt: skip
+_BUILDER = frozenset(("If", "Then", "Else", "While", "arg", "func_name", "func_ret", "buffer", "add_to_parent"))
+_LATER = frozenset(("buffer_load", "realize", "const_range", "Ptr", "call_kernel", "llvm_lookup_intrinsic_id"))
 
 __all__ = sorted(
     [name for name in globals() if not name.startswith("_") and name not in (
@@ -347,6 +345,8 @@ def __getattr__(name: str) -> Any:
         pass
     if name in _TILE_DIALECT:
         raise NotSupportedError(f"T.{name} belongs to the CUDA tile dialect, which is not supported")
+    if name in _BUILDER:
+        raise NotSupportedError(f"T.{name} is for building: it is in supple.script.ir_builder.tirx")
     if name in _LATER:
         raise NotSupportedError(f"T.{name} is not supported yet")
     raise AttributeError(f"T has no name {name!r}{did_you_mean(name, __all__)}")

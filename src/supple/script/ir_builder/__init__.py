@@ -1,4 +1,4 @@
-"""Building programs statement by statement with the names of ``R``::
+"""Building programs statement by statement with the names of ``R`` and ``T``::
 
 with IRBuilder() as ib:
     with R.function():

@@ -60,12 +60,12 @@ class IRBuilder:
         """Give several variables other names."""
         return [IRBuilder.name(name, value) for name, value in zip(names, values, strict=True)]
 
-    def frame(self, kind: type[V], what: str) -> V:
-        """The innermost open frame of a kind."""
+    def frame(self, kind: type[V], what: str, around: str = "R.function()") -> V:
+        """The innermost open frame of a kind; raises `DiagnosticError` with what must be ``around``."""
         for frame in reversed(self.frames):
             if isinstance(frame, kind):
                 return frame
-        raise DiagnosticError(f"{what} stands inside of 'with R.function():'", rule="ir_builder")
+        raise DiagnosticError(f"{what} stands inside of 'with {around}:'", rule="ir_builder")
 
     def finish(self, made: Any, name: str) -> None:
         """Take a finished function: into the module that is open, or as the result."""
