@@ -182,7 +182,8 @@ def widened(value: object) -> np.ndarray[Any, Any]:
 
 def finfo(name: str) -> Any:
     """The limits of a float dtype, as numpy's ``finfo`` gives them."""
-    return ml_dtypes.finfo(to_numpy(name))
+    limits: Any = ml_dtypes.finfo
+    return limits(to_numpy(name))
 
 
 def extreme(name: str, low: bool) -> float:

@@ -434,7 +434,7 @@ def inline_constant(data: Any) -> str | None:
         return value if isinstance(value, str) else repr(value)
 
     def number(value: Any) -> Any:
-        if array.dtype.kind == "f":
+        if dtypes.is_float(name):
             shown = float_text(float(value), name)
             return f"float({shown})" if shown.startswith('"') else shown
         return value.item()
@@ -442,7 +442,7 @@ def inline_constant(data: Any) -> str | None:
     flat = np.empty(array.shape, dtype=object)
     for index in np.ndindex(array.shape):
         flat[index] = number(array[index])
-    if array.dtype.kind == "f" and np.isnan(array).any():
+    if dtypes.is_float(name) and np.isnan(array).any():
         canonical = np.where(np.isnan(array), np.array(float("nan"), array.dtype), array)
         if canonical.astype(array.dtype).tobytes() != array.tobytes():
             return None

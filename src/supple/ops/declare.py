@@ -27,7 +27,8 @@ from supple.build.infer import infer
 from supple.ir.expr import TENSOR_OPERATORS, Call, IntImm, place_of_use
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, REQUIRED, Fusion, Op, Param
-from supple.ir.types import AnyType, TensorType, TupleType
+from supple.ir.structural import structural_equal
+from supple.ir.types import AnyType, TensorType, TupleType, VDevice
 
 Tensors: TypeAlias = list[TensorType]
 Shape: TypeAlias = Expr
@@ -176,7 +177,7 @@ def operator(
             full,
             inspect.getdoc(rule) or "",
             params,
-            _checked(rule, full, params),
+            _checked(rule, full, params, fusion),
             fusion,
             pure,
             lower,
@@ -191,13 +192,43 @@ def operator(
     return declare
 
 
-def _checked(rule: Callable[..., Type], name: str, params: tuple[Param, ...]) -> Callable[[Call], Type]:
-    """The type rule on a call: looks up the arguments' types, then runs the rule."""
+def _checked(rule: Callable[..., Type], name: str, params: tuple[Param, ...], fusion: Fusion) -> Callable[[Call], Type]:
+    """The type rule on a call: looks up the arguments' types, runs the rule, and places its result."""
 
     def infer_call(call: Call) -> Type:
-        return rule(*_rule_arguments(call, name, params), **call.attrs)
+        values = _rule_arguments(call, name, params)
+        result = rule(*values, **call.attrs)
+        devices = _devices(values)
+        if not devices:
+            return result
+        if len(devices) > 1 and fusion in (Fusion.ELEMENTWISE, Fusion.BROADCAST):
+            found = " and ".join(f"{d.kind}:{d.vdevice_id}:{d.memory_scope}" for d in devices)
+            fail(
+                f"{name}: tensors of different virtual devices", "one device", found, None, call, "R.to_vdevice(x, ...)"
+            )
+        return _on_device(result, devices[0] if len(devices) == 1 else None)
 
     return infer_call
+
+
+def _devices(values: list[Any]) -> list[VDevice]:
+    """The different virtual devices of the tensors among the rule's arguments."""
+    found: list[VDevice] = []
+    for value in values:
+        for ty in value if isinstance(value, list) else (value,):
+            if isinstance(ty, TensorType) and isinstance(ty.vdevice, VDevice):
+                if not any(structural_equal(ty.vdevice, d) for d in found):
+                    found.append(ty.vdevice)
+    return found
+
+
+def _on_device(ty: Type, device: VDevice | None) -> Type:
+    """A result lives where its operands live; where they live apart, its place is unknown."""
+    if isinstance(ty, TupleType):
+        return TupleType(tuple(_on_device(f, device) for f in ty.fields))
+    if isinstance(ty, TensorType) and ty.vdevice is not device:
+        return TensorType(ty.shape, ty.dtype, ty.ndim, device)
+    return ty
 
 
 def _rule_arguments(call: Call, name: str, params: tuple[Param, ...]) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from supple.base import dtypes
 from supple.build import te
 from supple.ir import expr as E
 from supple.ir.expr import cast, const, int64

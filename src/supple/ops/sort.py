@@ -102,6 +102,7 @@ def _sorted(x: te.TensorValue, order: te.TensorValue, axis: int, name: str) -> t
 
 def _argsort_ref(x: Any, axis: int, descending: bool) -> Any:
     """Stable, NaN above every number."""
+    x = dtypes.widened(x)
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
     flipped = np.flip(x, axis)
@@ -333,9 +334,9 @@ def _bucketize_lower(
 @operator(
     fusion=Fusion.OUT_FUSABLE,
     lower=_bucketize_lower,
-    ref=lambda x, b, out_int32, right: np.asarray(np.searchsorted(b, x, "right" if right else "left")).astype(
-        "int32" if out_int32 else "int64"
-    ),
+    ref=lambda x, b, out_int32, right: np.asarray(
+        np.searchsorted(dtypes.widened(b), dtypes.widened(x), "right" if right else "left")
+    ).astype("int32" if out_int32 else "int64"),
     samples=lambda: [
         sample(np.array([[0.5, 1.0, 3.5], [9, -1, np.nan]], "float32"), np.array([0.5, 1, 2, 4], "float32")),
         sample(np.array([1, 2], "int32"), np.array([1, 2, 3], "int32"), right=True, out_int32=True),

@@ -142,6 +142,7 @@ def box(value: object) -> int:
     return _keep(_made(rt.python_new(_RELEASE_ADDRESS)), value, value)
 
 
+_REAL = (int, np.integer, *dtypes.FLOAT_SCALARS)
 _BOOL, _INT64, _FLOAT64 = abi.dtype_code("bool"), abi.dtype_code("int64"), abi.dtype_code("float64")
 
 
@@ -277,7 +278,7 @@ def check_number(value: object, dtype: str, where: str) -> int | float:
     row = dtypes.row(dtype)
     if row.kind == "bool" and isinstance(value, (bool, np.bool_)):
         return int(value)
-    if row.kind == "float" and isinstance(value, (int, np.integer, *dtypes.FLOAT_SCALARS)) and not isinstance(value, bool):
+    if row.kind == "float" and isinstance(value, _REAL) and not isinstance(value, bool):
         return float(value)  # type: ignore[arg-type]
     if row.kind in ("int", "uint") and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         low = -(1 << (row.bits - 1)) if row.kind == "int" else 0
