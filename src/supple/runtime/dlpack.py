@@ -18,6 +18,7 @@ _TYPE_AT = {b"dltensor": 20, b"dltensor_versioned": 52}
 
 _UNSIGNED = 1
 _CODED = {(row.dlpack, row.bits): name for name, row in dtypes.DTYPES.items() if row.is_coded}
+_NAMES = frozenset(_CODED.values())
 
 _name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
 _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
@@ -62,12 +63,11 @@ def share(source: Any) -> NDArray:
 
     Raises what numpy raises (``BufferError``, ``RuntimeError``, ``ValueError``) when it cannot be shared.
     """
-    try:
+    if str(getattr(source, "dtype", "")).rpartition(".")[2] not in _NAMES:  # torch.bfloat16, bfloat16
         return np.from_dlpack(source)
-    except (BufferError, RuntimeError, ValueError):
-        relabelled = _Relabelled(source)
-        array = np.from_dlpack(relabelled)  # fails as before for all but the types rewritten
-        return array if relabelled.dtype is None else array.view(dtypes.to_numpy(relabelled.dtype))
+    relabelled = _Relabelled(source)
+    array = np.from_dlpack(relabelled)
+    return array if relabelled.dtype is None else array.view(dtypes.to_numpy(relabelled.dtype))
 
 
 def export(array: NDArray, **options: Any) -> Any:
