@@ -436,3 +436,150 @@ class Module:
 def test_a_buffer_is_no_result():
     with pytest.raises(DiagnosticError, match="expected a scalar"):
         from_source('@T.prim_func\ndef f(A: T.Buffer((1,), "float32")):\n    T.Return(A)\n')
+
+
+class TestSeveralResults:
+    """A pattern that returns a tuple replaces values that are computed apart."""
+
+    @staticmethod
+    def rule():
+        @R.rewriter
+        class SumAndDifference:
+            @R.function
+            def pattern(a: R.Tensor(("n",), "float32"), b: R.Tensor(("n",), "float32")):
+                s = R.add(a, b)
+                d = R.subtract(a, b)
+                return (s, d)
+
+            @R.function
+            def replacement(a: R.Tensor(("n",), "float32"), b: R.Tensor(("n",), "float32")):
+                e = R.exp(b)
+                p = R.multiply(e, a)
+                q = R.multiply(e, e)
+                return (p, q)
+
+        return SumAndDifference
+
+    def test_all_of_them_are_replaced_and_nothing_is_computed_twice(self):
+        @R.function
+        def f(x: R.Tensor((7,), "float32"), y: R.Tensor((7,), "float32")):
+            with R.dataflow():
+                s = R.add(x, y)
+                t = R.exp(s)
+                d = R.subtract(x, y)
+                z = R.multiply(t, d)
+                R.output(z)
+            return z
+
+        @R.function
+        def expected(x: R.Tensor((7,), "float32"), y: R.Tensor((7,), "float32")):
+            with R.dataflow():
+                e = R.exp(y)
+                p = R.multiply(e, x)
+                q = R.multiply(e, e)
+                s = p
+                d = q
+                t = R.exp(s)
+                z = R.multiply(t, d)
+                R.output(z)
+            return z
+
+        after = self.rule()(f)
+        assert_structural_equal(after, expected.with_attr("global_symbol", "f"))
+        well_formed(after)
+
+    def test_one_alone_stays(self):
+        @R.function
+        def f(x: R.Tensor((7,), "float32"), y: R.Tensor((7,), "float32")):
+            s = R.add(x, y)
+            d = R.subtract(y, x)
+            return (s, d)
+
+        assert_structural_equal(self.rule()(f), f)
+
+    def test_a_result_that_is_needed_before_an_input_is_known_stays(self):
+        @R.rewriter
+        class Rule:
+            @R.function
+            def pattern(a: R.Tensor((4,), "float32"), b: R.Tensor((4,), "float32")):
+                s = R.exp(a)
+                d = R.sin(b)
+                return (s, d)
+
+            @R.function
+            def replacement(a: R.Tensor((4,), "float32"), b: R.Tensor((4,), "float32")):
+                s = R.cos(a)
+                d = R.tan(b)
+                return (s, d)
+
+        @R.function
+        def f(x: R.Tensor((4,), "float32")):
+            s = R.exp(x)
+            y = R.negative(s)
+            d = R.sin(y)
+            return (s, d)
+
+        assert_structural_equal(Rule(f), f)
+
+    def test_every_pair_in_a_branch_and_across_blocks(self):
+        @R.function
+        def f(c: R.Tensor((), "bool"), x: R.Tensor((4,), "float32"), y: R.Tensor((4,), "float32")):
+            if c:
+                s = R.add(x, y)
+                d = R.subtract(x, y)
+                r = R.add(s, d)
+            else:
+                s = R.add(y, x)
+                d = R.subtract(y, x)
+                r = R.multiply(s, d)
+            return r
+
+        text = self.rule()(f).script()
+        assert text.count("R.exp") == 2 and "R.subtract" not in text
+
+    def test_counts_must_agree(self):
+        with pytest.raises(ValueError, match="'pattern' has 2 results, 'replacement' 1"):
+
+            @R.rewriter
+            class Rule:
+                @R.function
+                def pattern(a: R.Tensor((4,), "float32")):
+                    s = R.exp(a)
+                    d = R.sin(a)
+                    return (s, d)
+
+                @R.function
+                def replacement(a: R.Tensor((4,), "float32")):
+                    return R.exp(a)
+
+
+def test_constants_answer_numpy():
+    value = relax.const(np.arange(3, dtype="float32"))
+    copy = value.data.numpy()
+    copy[0] = 5
+    assert type(copy) is np.ndarray and value.data[0] == 0 and type(value.data + 1) is np.ndarray
+
+
+def test_results_live_where_their_operands_live():
+    @I.ir_module
+    class Placed:
+        I.module_global_infos({"vdevice": [I.vdevice("llvm", 0), I.vdevice("llvm", 0, "local")]})
+
+        @R.function
+        def main(
+            x: R.Tensor((4, 4), "float32", "vdevice:1"), y: R.Tensor((4, 4), "float32", "llvm:1"), z: R.Tensor((4, 4))
+        ):
+            a = R.matmul(R.exp(R.add(x, y)), z)
+            b = R.split(a, 2, axis=0)
+            return b[1]
+
+    assert Placed["main"].ret_ty.vdevice.memory_scope == "local"
+    with pytest.raises(DiagnosticError, match="different virtual devices"):
+
+        @I.ir_module
+        class Apart:
+            I.module_global_infos({"vdevice": [I.vdevice("llvm", 0), I.vdevice("llvm", 0, "local")]})
+
+            @R.function
+            def main(x: R.Tensor((4,), "float32", "llvm:0"), y: R.Tensor((4,), "float32", "llvm:1")):
+                return R.add(x, y)

@@ -329,7 +329,7 @@ def _variable(run: Interpreter, e: Var, frame: _Frame) -> Value:
 _EVAL: dict[type, Callable[[Interpreter, Any, _Frame], Value]] = {
     Var: _variable,
     DataflowVar: _variable,
-    Constant: lambda run, e, frame: e.data,
+    Constant: lambda run, e, frame: np.asarray(e.data),
     Tuple: lambda run, e, frame: tuple(run.eval(f, frame) for f in e.fields),
     TupleGetItem: lambda run, e, frame: run.eval(e.tuple_value, frame)[e.index],
     ShapeExpr: lambda run, e, frame: ShapeTuple([evaluate(v, frame.symbols) for v in e.values]),

@@ -14,6 +14,21 @@ from supple.ir.node import Expr, Node, Type, as_tuple, define, ignored, node, pa
 from supple.ir.types import SHAPE_OF, FuncType, PrimType, ShapeType, TensorType, TupleType, prim_type
 
 
+class ConstantData(np.ndarray):
+    """The contents of a `Constant`: a numpy array that also answers Relax's ``constant.data.numpy()``.
+
+    What is computed from it is an ordinary array.
+    """
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A copy that can be written to."""
+        return np.array(self)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        plain = [np.asarray(i) if isinstance(i, ConstantData) else i for i in inputs]
+        return getattr(ufunc, method)(*plain, **kwargs)
+
+
 @node
 class Constant(ExprWithOps):
     """A tensor literal. ``data`` is a read-only numpy array; compared by value, dtype and shape.
@@ -23,6 +38,10 @@ class Constant(ExprWithOps):
     data: Any
     ty: Type | None = ignored(default=None)
     weak: bool = ignored(default=False)
+
+    def __post_init__(self) -> None:
+        if type(self.data) is np.ndarray:
+            set_field(self, "data", self.data.view(ConstantData))
 
 
 def constant(value: Any, dtype: str | None = None) -> Constant:

@@ -8,14 +8,15 @@ from typing import Any
 from supple.analysis.patterns import DFPattern, is_const, is_op, is_tuple, is_tuple_get_item, wildcard
 from supple.base.errors import NotSupportedError
 from supple.build.functions import copy_with_new_vars
-from supple.ir.expr import Call, TupleGetItem, Var
-from supple.ir.graph import Constant, Function, MatchCast, Tuple, VarBinding
+from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var
+from supple.ir.graph import Binding, Constant, Function, MatchCast, Tuple, VarBinding
 from supple.ir.module import IRModule
 from supple.ir.node import Expr
 from supple.ir.op import Op
 from supple.ir.structural import structural_equal
 from supple.ir.types import AnyType
 from supple.ir.walk import substitute
+from supple.passes.rewrite_groups import Group, bindings_of, rewrite_group
 from supple.passes.rewrite_patterns import rewrite_call
 from supple.sym.relate import bind_parameters
 
@@ -25,29 +26,32 @@ Rewrite = Callable[[Expr, dict[DFPattern, Expr]], Expr]
 class PatternMatchingRewriter:
     """Rewrites functions and modules: calling it with one gives the rewritten one. ``a | b`` tries both in turn."""
 
-    def __init__(self, rules: list[tuple[DFPattern, Rewrite]]) -> None:
+    def __init__(self, rules: list[Callable[[Function], Function]]) -> None:
         self.rules = rules
 
     @staticmethod
     def from_pattern(pattern: DFPattern, func: Rewrite) -> PatternMatchingRewriter:
         """A rewriter of what matches: ``func(expr, matches)`` gives the replacement, or ``expr`` to leave it."""
-        return PatternMatchingRewriter([(pattern, func)])
+        return PatternMatchingRewriter([lambda function: rewrite_call(pattern, func, function)])
 
     @staticmethod
     def from_module(mod: IRModule) -> PatternMatchingRewriter:
-        """A rewriter of a module with two functions of one signature: ``pattern`` and ``replacement``."""
+        """A rewriter of a module with two functions of one signature: ``pattern`` and ``replacement``.
+
+        A pattern that returns a tuple matches values that are computed apart: all of them are replaced, or none.
+        """
         functions = {var.name_hint: func for var, func in mod.functions.items()}
-        found = [functions.get(name) for name in ("pattern", "replacement")]
-        pattern, replacement = found
+        pattern, replacement = (functions.get(name) for name in ("pattern", "replacement"))
         if not isinstance(pattern, Function) or not isinstance(replacement, Function):
             raise ValueError("R.rewriter: the module needs two graph functions, 'pattern' and 'replacement'")
         if len(pattern.params) != len(replacement.params):
             raise ValueError(
                 f"R.rewriter: 'pattern' has {len(pattern.params)} parameters, 'replacement' {len(replacement.params)}"
             )
-        params = [_parameter_pattern(p) for p in pattern.params]
-        whole = _pattern_of(pattern, params)
-        return PatternMatchingRewriter([(whole, _Replacement(pattern, replacement, params))])
+        params = tuple(_parameter_pattern(p) for p in pattern.params)
+        outputs = _patterns_of(pattern, params)
+        built = _Replacement(pattern, replacement, params, len(outputs))
+        return PatternMatchingRewriter([lambda function: rewrite_group(Group(outputs, params, built), function)])
 
     def __or__(self, other: PatternMatchingRewriter) -> PatternMatchingRewriter:
         return PatternMatchingRewriter([*self.rules, *other.rules])
@@ -62,8 +66,8 @@ class PatternMatchingRewriter:
             return changed
         if not isinstance(obj, Function):
             raise TypeError(f"a rewriter takes a function or a module, got {type(obj).__name__}")
-        for pattern, rewrite in self.rules:
-            obj = rewrite_call(pattern, rewrite, obj)
+        for rule in self.rules:
+            obj = rule(obj)
         return obj
 
 
@@ -88,8 +92,8 @@ def _open(param: Var) -> Any:
     return ty
 
 
-def _pattern_of(func: Function, params: list[DFPattern]) -> DFPattern:
-    """The pattern of what a function computes. Shared values become shared patterns."""
+def _patterns_of(func: Function, params: tuple[DFPattern, ...]) -> tuple[DFPattern, ...]:
+    """The patterns of a function's results: one, or those of the tuple's fields. Shared values are shared patterns."""
     known: dict[int, DFPattern] = {id(p): pattern for p, pattern in zip(func.params, params, strict=True)}
 
     def of(e: Expr) -> DFPattern:
@@ -98,24 +102,24 @@ def _pattern_of(func: Function, params: list[DFPattern]) -> DFPattern:
             found = known[id(e)] = _made(e, of)
         return found
 
-    for block in func.body.blocks:
-        for binding in block.bindings:
-            if isinstance(binding, MatchCast):
-                raise NotSupportedError("R.rewriter: a pattern holds no match_cast", binding.span)
-            assert isinstance(binding, VarBinding)
-            known[id(binding.var)] = of(binding.value)
+    for binding in bindings_of(func):
+        if isinstance(binding, MatchCast):
+            raise NotSupportedError("R.rewriter: a pattern holds no match_cast", binding.span)
+        known[id(binding.var)] = of(binding.value)
+    results = tuple(of(e) for e in _results(func))
+    for pattern in results:
+        if pattern in params:
+            raise NotSupportedError("R.rewriter: a result of the pattern is a parameter", func.body.body.span)
+    return results
+
+
+def _results(func: Function) -> tuple[Expr, ...]:
+    """What a function returns; a tuple's fields one by one."""
+    bound = {id(b.var): b.value for b in bindings_of(func) if isinstance(b, VarBinding)}
     result = func.body.body
-    if isinstance(result, Tuple) or (isinstance(result, Var) and isinstance(_bound(func, result), Tuple)):
-        raise NotSupportedError("R.rewriter: a pattern of several results is not supported", result.span)
-    return of(result)
-
-
-def _bound(func: Function, var: Var) -> Expr | None:
-    for block in func.body.blocks:
-        for binding in block.bindings:
-            if isinstance(binding, VarBinding) and binding.var is var:
-                return binding.value
-    return None
+    while id(result) in bound and isinstance(bound[id(result)], (Tuple, Var)):
+        result = bound[id(result)]
+    return result.fields if isinstance(result, Tuple) else (result,)
 
 
 def _made(e: Expr, of: Callable[[Expr], DFPattern]) -> DFPattern:
@@ -144,25 +148,31 @@ class _EqualConstant(type(is_const())):  # type: ignore[misc]
 
 
 class _Replacement:
-    """Builds the replacement's value from what the parameters matched."""
+    """Builds the replacement's bindings from what the parameters matched."""
 
-    def __init__(self, pattern: Function, replacement: Function, params: list[DFPattern]) -> None:
+    def __init__(self, pattern: Function, replacement: Function, params: tuple[DFPattern, ...], results: int) -> None:
+        if len(_results(replacement)) != results:
+            raise ValueError(f"R.rewriter: 'pattern' has {results} results, 'replacement' {len(_results(replacement))}")
         self.pattern, self.replacement, self.params = pattern, replacement, params
 
-    def __call__(self, expr: Expr, matches: dict[DFPattern, Expr]) -> Expr:
-        missing = [p.name for p, found in zip(self.pattern.params, self.params, strict=True) if found not in matches]
-        if missing:
-            raise ValueError(f"R.rewriter: the pattern does not use its parameter {missing[0]!r}")
-        args = [matches[p] for p in self.params]
+    def __call__(self, matches: dict[DFPattern, Expr]) -> tuple[list[Binding], list[Expr]]:
+        unused = [p.name for p, found in zip(self.pattern.params, self.params, strict=True) if found not in matches]
+        if unused:
+            raise ValueError(f"R.rewriter: the pattern does not use its parameter {unused[0]!r}")
         func = copy_with_new_vars(self.replacement)
+        args = [matches[p] for p in self.params]
         types = [getattr(a, "ty", None) for a in args]
         symbols = bind_parameters([p.ty for p in func.params if p.ty is not None], types)
         values: dict[Var, Any] = dict(zip(func.params, args, strict=True))
-        for block in func.body.blocks:  # nested: the builder of the rewrite gives the parts names of their own
-            for binding in block.bindings:
-                if isinstance(binding, MatchCast):
-                    raise NotSupportedError("R.rewriter: a replacement holds no match_cast", binding.span)
-                assert isinstance(binding, VarBinding)
-                values[binding.var] = substitute(binding.value, values)
-        # symbols last: a variable whose type changes is rebuilt, and would not be found any more
-        return substitute(substitute(func.body.body, values), symbols)  # type: ignore[no-any-return]
+
+        def bound(node: Any) -> Any:
+            # symbols last: a variable whose type changes is rebuilt, and would not be found any more
+            return substitute(substitute(node, values), symbols)
+
+        made: list[Binding] = []
+        for binding in bindings_of(func):
+            value = bound(binding.value)
+            ty = bound(binding.ty) if isinstance(binding, MatchCast) else None
+            var = values[binding.var] = DataflowVar(binding.var.name, span=binding.var.span)
+            made.append(VarBinding(var, value) if ty is None else MatchCast(var, value, ty))
+        return made, [bound(e) for e in _results(func)]

@@ -110,9 +110,9 @@ class GraphParser(SymbolEvaluator):
         known = [] if self.module is None else self.module.infos.get("vdevice", [])
         if not known:
             return wanted
-        same_kind = [d for d in known if d.kind == wanted.kind]
+        same_kind = [d for d in known if wanted.kind in ("vdevice", d.kind)]  # "vdevice:2" counts all of them
         if wanted.vdevice_id >= len(same_kind):
-            names = [f"{d.kind}:{i}" for i, d in enumerate(known)]
+            names = [f"{d.kind}:{sum(d.kind == e.kind for e in known[:i])}" for i, d in enumerate(known)]
             raise TypeError(f"the module has no virtual device {text!r}; it has {', '.join(names)}")
         found: VDevice = same_kind[wanted.vdevice_id]
         return found
