@@ -10,6 +10,7 @@ import numpy as np
 from supple.analysis.contraction import operand_load, read_contraction
 from supple.analysis.fusion import summarize
 from supple.analysis.regions import infer_regions
+from supple.base import dtypes
 from supple.base.target import Target
 from supple.build.block_builder import BlockBuilder
 from supple.ir import expr as E
@@ -36,7 +37,7 @@ def pack_constants(mod: IRModule, target: Target) -> IRModule:
 
         lv = R.call_tir(cls.matmul_packed, (x, metadata[...]), out_ty=...)  # W[j // 16, k, j % 16]: (8, 784, 16)
 
-    The columns of the last panel are filled up with zeros. Sums and their order stay. A constant that is read by
+    The columns of the last panel are filled up with zeros. float8 constants stay as they are. Sums and their order stay. A constant that is read by
     several calls is packed once.
     """
     run = _Run(mod, target)
@@ -114,6 +115,8 @@ def _packable(func: PrimFunc, target: Target) -> _Operand | None:
         if c is None or c.panel is not None or c.init is None or c.batch or len(c.columns) != 1:
             continue
         load = operand_load(c.right)
+        if dtypes.row(load.dtype).is_coded and dtypes.row(load.dtype).bits == 8:
+            return None  # widening takes several instructions: better once for all rows, in panels made at run time
         position = next((n for n, p in enumerate(func.params) if p is load.buffer), None)
         dims = buffer_type(load.buffer).shape
         if position is None or len(dims) != 2 or any(not isinstance(d, IntImm) or d.value < 1 for d in dims):

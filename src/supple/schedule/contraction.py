@@ -77,7 +77,7 @@ class ContractionRule(Operands):
         return L.block(*allocations, L.proved(nest))
 
     def _buffers(self) -> tuple[Var | None, ...]:
-        return self.packed, self.rest, self.partial, self.waiting, self.few
+        return self.packed, self.rest, self.partial, self.waiting, self.few, self.wide
 
     # -------------------------------------------------------------------------------------------------------- many rows
 
@@ -122,8 +122,8 @@ class ContractionRule(Operands):
             pack = self._pack(at, packed, tile, Block(first_panel, here, in_all, first_k, rows))
             return L.block(pack, self._sweep(at, tile, first_panel, here, source, part))
 
-        return L.loop("nb", -(-panels // count), lambda nb: self._by_parts(
-            tile, in_all, lambda ko, part: block_of(nb, ko, part)))  # fmt: skip
+        return self._with_wide_left(at, lambda: L.loop("nb", -(-panels // count), lambda nb: self._by_parts(
+            tile, in_all, lambda ko, part: block_of(nb, ko, part))))  # fmt: skip
 
     def _given_panels(self, at: dict[Var, Expr]) -> Stmt:
         """The right operand is stored in panels of a tile's width."""
@@ -241,7 +241,8 @@ class ContractionRule(Operands):
         self, at: dict[Var, Expr], tile: Tile, panels: Expr, source: Callable[[Expr, Expr, Expr], Expr]
     ) -> Stmt:
         """All rows with all panels of B."""
-        whole = self._by_parts(tile, panels, lambda _, part: self._sweep(at, tile, L.number(0), panels, source, part))
+        whole = self._with_wide_left(at, lambda: self._by_parts(
+            tile, panels, lambda _, part: self._sweep(at, tile, L.number(0), panels, source, part)))  # fmt: skip
         if self.idempotent:
             enough = L.at_least(self.M, tile.rows)
             if self._rows_are_counted() and self.c.panel is None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from supple.analysis.contraction import Contraction
+from supple.analysis.contraction import Contraction, operand_load
 from supple.analysis.reduction import fma
 from supple.base import dtypes
 from supple.base.target import Target
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, Var
-from supple.ir.loop import BufferStore
+from supple.ir.loop import Buffer, BufferStore
 from supple.ir.node import Expr, Stmt
 from supple.schedule import loops as L
 from supple.schedule.tiles import PACK_DEPTH, TRANSPOSE_DEPTH, Block, Tile, tiles
@@ -36,11 +36,15 @@ class Operands:
         self.partial: Var | None = None
         self.waiting: Var | None = None
         self.few: Var | None = None
+        self.wide: Var | None = None
+        self.reads_wide = False
 
     # ------------------------------------------------------------------------------------------------ reading, storing
 
     def left(self, at: dict[Var, Expr], row: Expr, k: Expr) -> Expr:
         """One element of the left operand."""
+        if self.reads_wide and self.wide is not None:
+            return BufferLoad(self.wide, (L.number(0) if self.row is None else row, k))
         where = {**at, self.k.var: k}
         if self.row is not None:
             where[self.row.var] = row
@@ -84,6 +88,34 @@ class Operands:
         return made
 
     # ---------------------------------------------------------------------------------------------------------- packing
+
+    def _with_wide_left(self, at: dict[Var, Expr], body: Callable[[], Stmt]) -> Stmt:
+        """Loops that read the left operand once for every panel: floats that are summed in a wider dtype are widened
+        before, since one element at a time takes as long as the multiply-adds that use it."""
+        load, columns = operand_load(self.c.left), L.constant(self.N)
+        if self.c.left is load or not dtypes.is_narrow(load.dtype):
+            return body()
+        if columns is not None and columns <= 2 * self.many.columns:
+            return body()
+        if self.wide is None:
+            self.wide = Buffer("wide", (self.M, self.K), self.c.dtype)
+        wide = self.wide
+
+        def copy(row: Expr, k: Expr) -> Stmt:
+            return L.store(wide, (row, k), self.left(at, row, k))
+
+        lanes = self.many.lanes if self.c.nest.axis(load.indices[-1]) is self.k else 1
+        vectors = L.div(self.K, lanes)
+        done = L.mul(vectors, lanes)
+        fill = L.loop("i", self.M, lambda i: L.block(
+            L.loop("kv", vectors, lambda v: L.vectorized(
+                "k", lanes, lambda lane: copy(i, E.Add(E.Mul(v, L.number(lanes)), lane)))),
+            L.loop("k", L.sub(self.K, done), lambda k: copy(i, L.add(done, k))),
+        ))  # fmt: skip
+        self.reads_wide = True
+        made = body()
+        self.reads_wide = False
+        return L.block(fill, made)
 
     def _pack(self, at: dict[Var, Expr], packed: Var, tile: Tile, block: Block) -> Stmt:
         """Copy a block of the right operand into panels; the last panel is filled up with zeros."""
