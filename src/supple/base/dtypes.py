@@ -201,6 +201,8 @@ def convert(value: object, name: str) -> np.ndarray[Any, Any]:
     values, target = np.asarray(value), to_numpy(name)
     with np.errstate(all="ignore"):
         if not is_float_array(values) or target.kind not in "iu":
+            if values.dtype.isbuiltin != 1 and values.dtype != target:  # not every pair has a cast of its own
+                values = widened(values)
             return values.astype(target)
         values = widened(values)
         info: Any = np.iinfo(target)
