@@ -57,6 +57,8 @@ ROWS: tuple[Row, ...] = (
     Row("tvm.target", "supple.base.target"),
     Row("tvm.te", "supple.te"),
     Row("tvm.testing", "supple.compat.testing"),
+    Row("tvm.testing.env", "supple.compat.testing_env"),
+    Row("tvm.testing.utils", "supple.compat.testing"),
     Row("tvm.tir", "supple.tirx"),
     Row("tvm.transform", "supple.transform"),
     Row("tvm.ir.transform", "supple.transform"),
