@@ -109,12 +109,12 @@ module("R.call_tir_inplace", """
 a = R.add(x, y)
 b = R.call_tir_inplace(Module.double, (x, a), [1], out_ty=R.Tensor((4, 4), "float32"))
 return b
-""", deco="(pure=False)", native=HOST)  # fmt: skip
+""", deco="(pure=False)")  # fmt: skip
 module("R.call_tir_with_grad", """
 a = R.call_tir_with_grad(Module.double, (x,), out_ty=R.Tensor((4, 4), "float32"), te_grad_name="g",
                          te_grad_kwargs={"k": 1.0})
 return a
-""", native=HOST)  # fmt: skip
+""")  # fmt: skip
 graph("R.call_dps_packed", 'a = R.call_dps_packed("lang.add_one", (x,), out_ty=R.Tensor((4, 4), "float32"))\nreturn a')
 graph("R.call_packed R.str R.dtype", """
 a = R.call_packed("lang.first", x, R.str("a"), R.dtype("float32"), R.prim_value(3), ty_args=R.Tensor((4, 4), "float32"))
@@ -125,11 +125,11 @@ graph("R.call_inplace_packed", """
 a = R.add(x, y)
 b = R.call_inplace_packed("lang.increment", a, inplace_indices=0, ty_args=R.Tensor((4, 4), "float32"))
 return b
-""", deco="(pure=False)", native=HOST)  # fmt: skip
+""", deco="(pure=False)")  # fmt: skip
 graph("R.call_builtin_with_ctx", """
 a = R.call_builtin_with_ctx("lang.second", (x,), ty_args=R.Tensor((4, 4), "float32"))
 return a
-""", deco="(pure=False)", native=HOST)  # fmt: skip
+""", deco="(pure=False)")  # fmt: skip
 graph("R.match_cast", """
 n = T.int64()
 a = R.match_cast(x, R.Tensor((n, 4), "float32"))
@@ -138,13 +138,13 @@ return R.add(a, a)
 graph("R.shape_of", "s = R.shape_of(x)\nreturn s", params='x: R.Tensor(("n", 4), "float32")',
       args=lambda: [tensor(3, 4)])  # fmt: skip
 graph("R.tensor_to_shape", "s = R.tensor_to_shape(x)\nreturn s", params='x: R.Tensor((2,), "int64")',
-      args=lambda: [np.array([3, 4])], native=HOST)  # fmt: skip
+      args=lambda: [np.array([3, 4])])  # fmt: skip
 graph("R.shape_to_tensor", "s = R.shape_to_tensor(R.shape([n, 4]))\nreturn s",
       params='x: R.Tensor(("n", 4), "float32"), n: R.Prim("int64")', args=lambda: [tensor(3, 4), 3])  # fmt: skip
 graph("R.size", "s = R.size(x)\nreturn s")
 graph("R.print", "_ = R.print(x, format='{}')\nreturn x", deco="(pure=False)")
-graph("R.assert_op", "_ = R.assert_op(R.const(True), x, format='x is {}')\nreturn x", deco="(pure=False)", native=HOST)
-graph("R.null_value", "a = R.null_value()\nreturn a", native=HOST)
+graph("R.assert_op", "_ = R.assert_op(R.const(True), x, format='x is {}')\nreturn x", deco="(pure=False)")
+graph("R.null_value", "a = R.null_value()\nreturn a")
 graph("R.wrap_param", 'a = R.wrap_param(R.const(1, "int32"), "float32")\nreturn a')
 graph("R.hint_on_device R.device R.cpu", 'a = R.hint_on_device(x, R.device("cpu", 0))\nreturn R.add(a, y)')
 module("R.to_vdevice I.vdevice I.module_global_infos", """
@@ -185,12 +185,12 @@ class Module:
         a = R.{name}(f, (y,), ty_args=R.Tensor((4, 4), "float32"))
         return a
 """
-program("R.make_closure R.invoke_closure", _CLOSURE.replace("{name}", "invoke_closure"), native=HOST)
-program("R.invoke_pure_closure", _CLOSURE.replace("{name}", "invoke_pure_closure"), native=HOST)
+program("R.make_closure R.invoke_closure", _CLOSURE.replace("{name}", "invoke_closure"))
+program("R.invoke_pure_closure", _CLOSURE.replace("{name}", "invoke_pure_closure"))
 graph("R.builtin.alloc_tensor", """
 a = R.builtin.alloc_tensor(R.shape([4, 4]), R.dtype("float32"), R.prim_value(0), R.str("global"))
 return x
-""", native=HOST)  # fmt: skip
+""")  # fmt: skip
 graph("R.builtin.stop_lift_params", "a = R.builtin.stop_lift_params(x)\nreturn R.add(a, y)")
 graph("R.memory.alloc_storage R.memory.alloc_tensor R.memory.kill_tensor R.memory.kill_storage", """
 s = R.memory.alloc_storage(R.shape([64]), R.prim_value(0), R.str("global"), R.dtype("uint8"))
@@ -198,23 +198,23 @@ a = R.memory.alloc_tensor(s, R.prim_value(0), R.shape([4, 4]), R.dtype("float32"
 _ = R.memory.kill_tensor(a)
 _ = R.memory.kill_storage(s)
 return x
-""", deco="(pure=False)", native=HOST)  # fmt: skip
+""", deco="(pure=False)")  # fmt: skip
 graph("R.memory.view R.memory.ensure_zero_offset", """
 a = R.memory.view(x, R.shape([2, 4]), R.dtype("float32"), R.prim_value(32))
 b = R.memory.ensure_zero_offset(a)
 return b
-""", native=HOST)  # fmt: skip
+""")  # fmt: skip
 graph("R.vm.alloc_storage R.vm.alloc_tensor R.vm.kill_object", """
 s = R.vm.alloc_storage(R.shape([64]), R.prim_value(0), R.dtype("uint8"), R.str("global"))
 a = R.vm.alloc_tensor(s, R.prim_value(0), R.shape([4, 4]), R.dtype("float32"))
 _ = R.vm.kill_object(s)
 return x
-""", deco="(pure=False)", native=HOST)  # fmt: skip
+""", deco="(pure=False)")  # fmt: skip
 module("R.vm.call_tir_dyn", """
 a = R.add(x, y)
 _ = R.vm.call_tir_dyn(Module.double, (x, a))
 return a
-""", deco="(pure=False)", native=HOST)  # fmt: skip
+""", deco="(pure=False)")  # fmt: skip
 program("R.macro", """
 @R.macro
 def twice(v):
@@ -239,7 +239,7 @@ def power(a: R.Tensor((4, 4), "float32"), n: R.Tensor((), "int32")) -> R.Tensor(
     return r
 z = power(x, R.const(2, "int32"))
 return z
-""", native="a local function that calls itself: " + HOST)  # fmt: skip
+""")  # fmt: skip
 graph("R.dataflow", """
 with R.dataflow():
     @R.function
@@ -248,7 +248,7 @@ with R.dataflow():
     z = inner(y)
     R.output(z)
 return z
-""", native="local functions: " + HOST)  # fmt: skip
+""")  # fmt: skip
 
 # ---------------------------------------------------------------------------------------------------------- loop level
 
@@ -371,7 +371,7 @@ with T.attr(T.comm_reducer(lambda x, y: x + y, [T.float32(0)]), "reduce_scope", 
 T.attr("key", "value", 1)
 B[1] = A[1]
 """)  # fmt: skip
-loop("T.assume", "T.assume(A[0] > T.float32(0))\nB[0] = A[0]", interp=HOST, native=HOST)
+loop("T.assume", "T.assume(A[0] > T.float32(0))\nB[0] = A[0]", interp=HOST)
 loop("T.reinterpret", 'B[0] = T.reinterpret("float32", T.reinterpret("int32", A[0]))')
 loop("T.Broadcast T.broadcast T.Ramp T.ramp", """
 B[T.Ramp(0, 1, 4)] = A[T.ramp(4, 1, 4)] + T.Broadcast(T.float32(1), 4)

@@ -73,7 +73,9 @@ def compiled(parsed, args):
 
 
 def same(a, b) -> None:
-    if isinstance(a, (tuple, list)):
+    if a is None or b is None:
+        assert a is b
+    elif isinstance(a, (tuple, list)):
         assert len(a) == len(b)
         for x, y in zip(a, b):
             same(x, y)

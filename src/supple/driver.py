@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,16 @@ from supple.ir.host import show_type
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
 from supple.ir.node import Type
-from supple.ir.types import AnyType, BufferType, PrimType, ShapeType, StringType, TensorType, TupleType
+from supple.ir.types import AnyType, BufferType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
 from supple.passes.dead_code import dead_code
+from supple.passes.escape import functions_that_keep
 from supple.passes.fold_constant import fold_constant
 from supple.passes.fuse_ops import fuse_ops
 from supple.passes.fuse_tir import fuse_tir
 from supple.passes.host_kernels import KernelInfo
-from supple.passes.host_module import HostModule
 from supple.passes.host_values import shape_text
 from supple.passes.legalize import legalize
+from supple.passes.lift_functions import lift_functions
 from supple.passes.noalias import mark_noalias, written_buffers
 from supple.passes.pack_constants import pack_constants
 from supple.passes.plan_memory import plan_memory
@@ -43,6 +44,7 @@ from supple.runtime.abi import ErrorSite
 from supple.runtime.executable import Executable, Program
 from supple.runtime.signature import (
     AnySpec,
+    CallableSpec,
     FunctionInfo,
     NumberSpec,
     ParamSpec,
@@ -74,6 +76,7 @@ def _schedule(mod: IRModule, target: Target) -> IRModule:
 
 
 PIPELINE: tuple[Pass, ...] = (
+    Pass("lift_functions", lambda mod, _: lift_functions(mod), "first: the others then see functions of the module"),
     Pass("remove_unused", lambda mod, _: dead_code(mod), "what no result needs costs compile time in every step"),
     Pass("legalize", lambda mod, _: legalize(mod), "operators become call_tir and loop functions"),
     Pass("fold_constant", lambda mod, _: fold_constant(mod, exact=True), "known now, and to the same bits"),
@@ -186,16 +189,18 @@ def _generate(mod: IRModule, target: Target, context: Context, results: str, ali
         host = to_host(mod, infos)
         planned = [plan_memory(function) for function in host.functions]
         public = [f.name for f in planned if "global_symbol" in mod[f.name].attrs]  # type: ignore[union-attr]
-        text = emit_host(planned, public, sites)
+        text = emit_host(planned, public, sites, host.closures)
     readable = "\n\n".join(function.text() for function in planned)
     context.dump("host", readable, "txt")
     context.dump("host", text, "ll")
     with context.step("llvm host"):
         objects.append(compile_text(text, target, level=0, passes=False))
-    functions = _functions(mod, host, public, alias)
+    kept = functions_that_keep(mod)
+    functions = _functions(mod, public, alias, kept)
+    closures = tuple(_info(mod, name, name, True) for name in host.closures)
     return Program(
         tuple(objects), functions, tuple(host.constants), tuple(sites), tuple(host.calls), readable, results,
-        context.timings,
+        context.timings, closures,
     )  # fmt: skip
 
 
@@ -210,22 +215,27 @@ def _placed(func: PrimFunc) -> Iterator[None]:
         raise
 
 
-def _functions(mod: IRModule, host: HostModule, public: list[str], alias: str | None) -> tuple[FunctionInfo, ...]:
+def _functions(mod: IRModule, public: list[str], alias: str | None, kept: set[str]) -> tuple[FunctionInfo, ...]:
     infos: list[FunctionInfo] = []
     for name in public:
-        func = mod[name]
-        assert isinstance(func, (Function, PrimFunc))
-        params = _loop_params(func) if isinstance(func, PrimFunc) else _graph_params(func)
-        result = "" if isinstance(func, PrimFunc) else show_type(func.ret_ty)
-        dtype = func.ret_ty.dtype if isinstance(func.ret_ty, TensorType) else None
-        infos.append(FunctionInfo(name, entry_symbol(name), params, result, result_dtype=dtype))
+        infos.append(_info(mod, name, name, name in kept))
         if name == alias:
-            infos.append(FunctionInfo("main", entry_symbol(name), params, result, label=name, result_dtype=dtype))
+            infos.append(replace(infos[-1], name="main", label=name))
     return tuple(infos)
 
 
-def _graph_params(func: Function) -> tuple[ParamSpec, ...]:
-    return tuple(ParamSpec(p.name, spec_of(p.ty)) for p in func.params)
+def _info(mod: IRModule, name: str, symbol: str, kept: bool) -> FunctionInfo:
+    """A function's signature as plain data. ``kept``: its tensors may outlive the call, or be written."""
+    func = mod[name]
+    assert isinstance(func, (Function, PrimFunc))
+    params = _loop_params(func) if isinstance(func, PrimFunc) else _graph_params(func, kept)
+    result = "" if isinstance(func, PrimFunc) else show_type(func.ret_ty)
+    dtype = func.ret_ty.dtype if isinstance(func.ret_ty, TensorType) else None
+    return FunctionInfo(name, entry_symbol(symbol), params, result, result_dtype=dtype)
+
+
+def _graph_params(func: Function, kept: bool) -> tuple[ParamSpec, ...]:
+    return tuple(ParamSpec(p.name, spec_of(p.ty, kept)) for p in func.params)
 
 
 def _loop_params(func: PrimFunc) -> tuple[ParamSpec, ...]:
@@ -240,13 +250,15 @@ def _loop_params(func: PrimFunc) -> tuple[ParamSpec, ...]:
     return tuple(params)
 
 
-def spec_of(ty: Type | None) -> Spec:
+def spec_of(ty: Type | None, kept: bool = False) -> Spec:
     """A parameter's type as plain data."""
     text = show_type(ty)
     if isinstance(ty, TensorType):
-        return TensorSpec(text, ty.dtype, ty.ndim)
+        return TensorSpec(text, ty.dtype, ty.ndim, kept)
     if isinstance(ty, TupleType):
-        return TupleSpec(text, tuple(spec_of(f) for f in ty.fields))
+        return TupleSpec(text, tuple(spec_of(f, kept) for f in ty.fields))
+    if isinstance(ty, FuncType):
+        return CallableSpec(text)
     if isinstance(ty, ShapeType):
         return ShapeSpec(text, ty.ndim)
     if isinstance(ty, PrimType) and dtypes.row(ty.dtype).kind != "handle":

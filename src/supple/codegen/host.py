@@ -76,8 +76,11 @@ def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", lambda m: f".{ord(m[0]):x}.", name)
 
 
-def emit_host(functions: Sequence[HostFunction], public: Sequence[str], sites: list[ErrorSite]) -> str:
-    """The LLVM module of host functions, with an entry for each name in ``public``.
+def emit_host(
+    functions: Sequence[HostFunction], public: Sequence[str], sites: list[ErrorSite], closures: Sequence[str] = ()
+) -> str:
+    """The LLVM module of host functions, with an entry for each name in ``public`` and in ``closures``, the functions
+    that are used as values.
 
     Places that can fail are appended to ``sites``, the executable's table.
     """
@@ -87,7 +90,10 @@ def emit_host(functions: Sequence[HostFunction], public: Sequence[str], sites: l
     for function in functions:
         emitter = HostEmitter(function, sites, declarations)
         parts.append(emitter.emit())
-    parts.extend(_entry(name, arity[name]) for name in public)
+    parts.extend(_entry(name, arity[name]) for name in dict.fromkeys((*public, *closures)))
+    parts.extend(_closure_code(name, arity[name]) for name in closures)
+    if closures:
+        declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
     return "\n".join(sorted(declarations)) + "\n" + "\n".join(parts)
 
 
@@ -122,6 +128,33 @@ def _entry(name: str, count: int) -> str:
     w.label("done")
     w.emit(f"ret i32 {status}")
     return f"define i32 @{entry_symbol(name)}(ptr %ctx, ptr %args, ptr %result) {{\n{w.text()}\n}}\n"
+
+
+def _closure_symbol(name: str) -> str:
+    return f"closure.{_plain(name)}"
+
+
+def _closure_code(name: str, count: int) -> str:
+    """What a closure's ``code`` points at: the function on what is captured, followed by the arguments."""
+    w = Writer()
+    room = w.value(f"alloca ptr, i64 {max(1, count)}")
+    length_at = w.value(f"getelementptr i8, ptr %closure, i64 {abi.LIST_LENGTH}")
+    length = w.value(f"load i64, ptr {length_at}")
+    captured = w.value(f"getelementptr i8, ptr %closure, i64 {abi.CLOSURE_CAPTURED}")
+    taken = w.value(f"mul i64 {length}, 8")
+    rest = w.value(f"sub i64 {8 * count}, {taken}")
+    behind = w.value(f"getelementptr i8, ptr {room}, i64 {taken}")
+    w.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {room}, ptr {captured}, i64 {taken}, i1 false)")
+    w.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {behind}, ptr %args, i64 {rest}, i1 false)")
+    args = ["ptr %ctx"]
+    for i in range(count):
+        at = w.value(f"getelementptr ptr, ptr {room}, i64 {i}")
+        args.append(f"ptr {w.value(f'load ptr, ptr {at}')}")
+    args.append("ptr %result")
+    status = w.value(f"call i32 @{host_symbol(name)}({', '.join(args)})")
+    w.emit(f"ret i32 {status}")
+    head = f"define internal i32 @{_closure_symbol(name)}(ptr %ctx, ptr %closure, ptr %args, ptr %result)"
+    return f"{head} {{\n{w.text()}\n}}\n"
 
 
 class HostEmitter:
@@ -162,6 +195,7 @@ class HostEmitter:
         w.label("entry")
         w.emit("%status = alloca i32")
         w.emit("%result = alloca ptr")
+        w.emit("%called = alloca i32")
         w.emit("%arena = alloca ptr")
         w.emit(f"%slots = alloca ptr, i64 {max(1, len(self.slots))}")
         w.emit(f"%argv = alloca ptr, i64 {max(1, self.widest_call)}")
@@ -310,7 +344,10 @@ class HostEmitter:
         kind = self._field(pointer, abi.OBJECT_KIND, "i32")
         code = self._field(pointer, abi.OBJECT_CODE, "i32")
         came = [self.w.value(f"zext i32 {part} to i64") for part in (kind, code)]
-        self._branch_if(self.w.value(f"icmp ne i32 {kind}, {s.kind}"), self.failure(s.site, [*came, "-1"]))
+        other = self.w.value(f"icmp ne i32 {kind}, {s.kind}")
+        if s.kind == abi.Kind.CLOSURE:
+            other = self.w.value(f"and i1 {other}, {self._is_no_callable(kind, code)}")
+        self._branch_if(other, self.failure(s.site, [*came, "-1"]))
         if s.dtype is None and s.ndim < 0:
             return
         count = "-1"  # the rank or length can be read now that the kind is known
@@ -321,6 +358,28 @@ class HostEmitter:
             self._branch_if(self.w.value(f"icmp ne i32 {code}, {abi.dtype_code(s.dtype)}"), label)
         if s.ndim >= 0:
             self._branch_if(self.w.value(f"icmp ne i64 {count}, {s.ndim}"), label)
+
+    def _is_no_callable(self, kind: str, code: str) -> str:
+        """Whether an object is not a Python callable."""
+        opaque = self.w.value(f"icmp ne i32 {kind}, {int(abi.Kind.PYTHON)}")
+        other = self.w.value(f"icmp ne i32 {code}, {abi.CALLABLE}")
+        return self.w.value(f"or i1 {opaque}, {other}")
+
+    def _check_writable(self, s: H.CheckWritable) -> None:
+        flags = self._field(self._pointer(s.value), abi.TENSOR_FLAGS, "i64")
+        bit = self.w.value(f"and i64 {flags}, {abi.WRITABLE}")
+        self._branch_if(self.w.value(f"icmp eq i64 {bit}, 0"), self.failure(s.site, []))
+
+    def _check_disjoint(self, s: H.CheckDisjoint) -> None:
+        starts = [self.w.value(f"ptrtoint ptr {self._pointer(m)} to i64") for m in (s.a, s.b)]
+        sizes = [self._value(n) for n in (s.a_bytes, s.b_bytes)]
+        ends = [self.w.value(f"add i64 {start}, {size}") for start, size in zip(starts, sizes, strict=True)]
+        before = self.w.value(f"icmp ult i64 {starts[0]}, {ends[1]}")
+        behind = self.w.value(f"icmp ult i64 {starts[1]}, {ends[0]}")
+        filled = [self.w.value(f"icmp ne i64 {size}, 0") for size in sizes]
+        overlap = self.w.value(f"and i1 {before}, {behind}")
+        overlap = self.w.value(f"and i1 {overlap}, {filled[0]}")
+        self._branch_if(self.w.value(f"and i1 {overlap}, {filled[1]}"), self.failure(s.site, []))
 
     def _require(self, s: H.Require) -> None:
         condition = self._value(s.condition)
@@ -391,7 +450,7 @@ class HostEmitter:
         source = self._pointer(s.source)
         dims = [self._value(d) for d in s.shape]
         nbytes = self._value(nbytes_of(s.shape, s.dtype))
-        data = self._field(source, abi.TENSOR_DATA, "ptr")
+        data = self._pointer(s.memory)
         head = f"i64 {len(dims)}, i32 {abi.dtype_code(s.dtype)}, i64 {nbytes}"
         pointer = self._api("tensor_view", "ptr", f"{head}, ptr {data}, ptr {source}")
         self._made(s.var, pointer)
@@ -437,31 +496,102 @@ class HostEmitter:
         self._status(self.w.value(f"call i32 @{host_symbol(s.function)}({args})"))
         self._own(s.var, self.w.value("load ptr, ptr %result"))
 
-    def _packed_call(self, s: H.PackedCall) -> None:
-        self.widest_call = max(self.widest_call, len(s.args))
-        for i, arg in enumerate(s.args):
+    def _arguments(self, args: Sequence[HostVar]) -> None:
+        """Objects in the array of arguments."""
+        self.widest_call = max(self.widest_call, len(args))
+        for i, arg in enumerate(args):
             at = self.w.value(f"getelementptr ptr, ptr %argv, i64 {i}")
             self.w.emit(f"store ptr {self._pointer(arg)}, ptr {at}")
+
+    def _callback(self, index: int, count: int) -> str:
+        """Call into Python on the array of arguments; the status."""
         callback = self._field("%ctx", abi.CONTEXT_CALLBACK, "ptr")
         answer_at = self.w.value(f"getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_ANSWER}")
         self.w.emit(f"store i64 0, ptr {answer_at}")
-        args = f"ptr %ctx, i64 {s.index}, ptr %argv, i64 {len(s.args)}, ptr %result"
-        self.w.emit(f"call i32 {callback}({args})")
+        self.w.emit(f"call i32 {callback}(ptr %ctx, i64 {index}, ptr %argv, i64 {count}, ptr %result)")
         answer = self.w.value(f"load i64, ptr {answer_at}")
         less = self.w.value(f"sub i64 {answer}, 1")
         narrow = self.w.value(f"trunc i64 {less} to i32")
         lost = self.w.value(f"icmp eq i64 {answer}, 0")
-        self._status(self.w.value(f"select i1 {lost}, i32 {int(Status.PYTHON_EXCEPTION)}, i32 {narrow}"))
+        return self.w.value(f"select i1 {lost}, i32 {int(Status.PYTHON_EXCEPTION)}, i32 {narrow}")
+
+    def _packed_call(self, s: H.PackedCall) -> None:
+        self._arguments(s.args)
+        self._status(self._callback(s.index, len(s.args)))
         self._own(s.var, self.w.value("load ptr, ptr %result"))
+
+    def _of_callee(
+        self, s: H.CallClosure | H.ExtendClosure, args: Sequence[HostVar], call: Callable[[str], str]
+    ) -> None:
+        """``call`` on a closure, which gives a status and sets the result; Python for a callable of Python's."""
+        callee = self._pointer(s.callee)
+        self._arguments((s.callee, *args))
+        kind = self._field(callee, abi.OBJECT_KIND, "i32")
+        code = self._field(callee, abi.OBJECT_CODE, "i32")
+        native, other, join = self.w.fresh("native"), self.w.fresh("other"), self.w.fresh("join")
+        is_closure = self.w.value(f"icmp eq i32 {kind}, {int(abi.Kind.CLOSURE)}")
+        self.w.emit(f"br i1 {is_closure}, label %{native}, label %{other}")
+        self.w.label(native)
+        self.w.emit(f"store i32 {call(callee)}, ptr %called")
+        self.w.emit(f"br label %{join}")
+        self.w.label(other)
+        came = [self.w.value(f"zext i32 {part} to i64") for part in (kind, code)]
+        self._branch_if(self._is_no_callable(kind, code), self.failure(s.site, [*came, "-1"]))
+        self.w.emit(f"store i32 {self._callback(s.python, len(args) + 1)}, ptr %called")
+        self.w.emit(f"br label %{join}")
+        self.w.label(join)
+        self._status(self.w.value("load i32, ptr %called"))
+        self._own(s.var, self.w.value("load ptr, ptr %result"))
+
+    def _open_params(self, callee: str) -> str:
+        """How many arguments a closure still takes."""
+        params = self._field(callee, abi.CLOSURE_PARAMS, "i64")
+        return self.w.value(f"sub i64 {params}, {self._field(callee, abi.LIST_LENGTH, 'i64')}")
+
+    def _call_closure(self, s: H.CallClosure) -> None:
+        def call(callee: str) -> str:
+            wanted = self._open_params(callee)
+            wrong = self.w.value(f"icmp ne i64 {wanted}, {len(s.args)}")
+            self._branch_if(wrong, self.failure(s.count, [wanted]))
+            code = self._field(callee, abi.CLOSURE_CODE, "ptr")
+            args = self.w.value("getelementptr ptr, ptr %argv, i64 1")
+            return self.w.value(f"call i32 {code}(ptr %ctx, ptr {callee}, ptr {args}, ptr %result)")
+
+        self._of_callee(s, s.args, call)
+
+    def _extend_closure(self, s: H.ExtendClosure) -> None:
+        def extend(callee: str) -> str:
+            wanted = self._open_params(callee)
+            few = self.w.value(f"icmp slt i64 {wanted}, {len(s.captured)}")
+            self._branch_if(few, self.failure(s.count, [wanted]))
+            pointer = self._api("closure_extend", "ptr", f"ptr {callee}, i64 {len(s.captured)}")
+            self._branch_if(self.w.value(f"icmp eq ptr {pointer}, null"), "fail.memory")
+            length = self._field(callee, abi.LIST_LENGTH, "i64")
+            behind = self.w.value(f"getelementptr ptr, ptr {pointer}, i64 {length}")
+            self._store_objects(behind, abi.CLOSURE_CAPTURED, s.captured)
+            self.w.emit(f"store ptr {pointer}, ptr %result")
+            return "0"
+
+        self._of_callee(s, s.captured, extend)
+
+    def _make_closure(self, s: H.MakeClosure) -> None:
+        code = f"ptr @{_closure_symbol(s.name)}"
+        pointer = self._api("closure_new", "ptr", f"i64 {len(s.captured)}, {code}, i64 {s.params}, i32 {s.index}")
+        self._made(s.var, pointer)
+        self._store_objects(pointer, abi.CLOSURE_CAPTURED, s.captured)
+
+    def _store_objects(self, pointer: str, offset: int, objects: Sequence[HostVar]) -> None:
+        """References of objects in the fields of an object."""
+        for i, item in enumerate(objects):
+            value = self._pointer(item)
+            self._api("incref", "void", f"ptr {value}")
+            at = self.w.value(f"getelementptr i8, ptr {pointer}, i64 {offset + 8 * i}")
+            self.w.emit(f"store ptr {value}, ptr {at}")
 
     def _make_tuple(self, s: H.MakeTuple) -> None:
         pointer = self._api("tuple_new", "ptr", f"i64 {len(s.fields)}")
         self._made(s.var, pointer)
-        for i, item in enumerate(s.fields):
-            value = self._pointer(item)
-            self._api("incref", "void", f"ptr {value}")
-            at = self.w.value(f"getelementptr i8, ptr {pointer}, i64 {abi.LIST_ITEMS + 8 * i}")
-            self.w.emit(f"store ptr {value}, ptr {at}")
+        self._store_objects(pointer, abi.LIST_ITEMS, s.fields)
 
     def _tuple_field(self, s: H.TupleField) -> None:
         item = self._field(self._pointer(s.value), abi.LIST_ITEMS + 8 * s.index, "ptr")
@@ -473,6 +603,16 @@ class HostEmitter:
         pointer = self._api("shape_new", "ptr", f"i64 {len(values)}")
         self._made(s.var, pointer)
         self._store_dims(pointer, abi.LIST_ITEMS, values)
+
+    def _shape_from(self, s: H.ShapeFrom) -> None:
+        self.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        length = self._value(s.length)
+        pointer = self._api("shape_new", "ptr", f"i64 {length}")
+        self._made(s.var, pointer)
+        items = self.w.value(f"getelementptr i8, ptr {pointer}, i64 {abi.LIST_ITEMS}")
+        nbytes = self.w.value(f"mul i64 {length}, 8")
+        source = self._pointer(s.memory)
+        self.w.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {items}, ptr {source}, i64 {nbytes}, i1 false)")
 
     def _make_number(self, s: H.MakeNumber) -> None:
         dtype = E.scalar_dtype(s.value)
@@ -538,6 +678,8 @@ class HostEmitter:
 _STATEMENTS: dict[type[HostStmt], Callable[[HostEmitter, Any], None]] = {
     H.CheckObject: HostEmitter._check_object,
     H.Require: HostEmitter._require,
+    H.CheckWritable: HostEmitter._check_writable,
+    H.CheckDisjoint: HostEmitter._check_disjoint,
     H.LoadDim: HostEmitter._load_dim,
     H.LoadNumber: HostEmitter._load_number,
     H.LoadScalar: HostEmitter._load_scalar,
@@ -557,6 +699,10 @@ _STATEMENTS: dict[type[HostStmt], Callable[[HostEmitter, Any], None]] = {
     H.MakeTuple: HostEmitter._make_tuple,
     H.TupleField: HostEmitter._tuple_field,
     H.MakeShape: HostEmitter._make_shape,
+    H.ShapeFrom: HostEmitter._shape_from,
+    H.MakeClosure: HostEmitter._make_closure,
+    H.ExtendClosure: HostEmitter._extend_closure,
+    H.CallClosure: HostEmitter._call_closure,
     H.MakeNumber: HostEmitter._make_number,
     H.Yield: HostEmitter._yield,
     H.Release: HostEmitter._release,

@@ -59,6 +59,25 @@ class Require(HostStmt):
 
 
 @node
+class CheckWritable(HostStmt):
+    """Fail unless a tensor object's memory may be written."""
+
+    value: HostVar
+    site: ErrorSite = ignored()
+
+
+@node
+class CheckDisjoint(HostStmt):
+    """Fail when two memories overlap."""
+
+    a: HostVar
+    a_bytes: Expr
+    b: HostVar
+    b_bytes: Expr
+    site: ErrorSite = ignored()
+
+
+@node
 class LoadDim(HostStmt):
     """``var = tensor.shape[axis]``; ``of_shape``: an item of a shape object, or its (a tuple's) length at axis -1."""
 
@@ -129,10 +148,11 @@ class NewTensor(HostStmt):
 
 @node
 class ViewOf(HostStmt):
-    """A new tensor object over the memory of ``source``, which it keeps alive."""
+    """A new tensor object over ``memory``, which is all or a part of that of ``source``, which it keeps alive."""
 
     var: HostVar = define()
     source: HostVar
+    memory: HostVar
     shape: tuple[Expr, ...]
     dtype: str
 
@@ -223,6 +243,52 @@ class MakeShape(HostStmt):
 
     var: HostVar = define()
     values: tuple[Expr, ...]
+
+
+@node
+class ShapeFrom(HostStmt):
+    """A new shape object of the first ``length`` int64 elements of a memory."""
+
+    var: HostVar = define()
+    memory: HostVar
+    length: Expr
+
+
+@node
+class MakeClosure(HostStmt):
+    """A new closure: function ``index`` of the executable's closures (``name`` for reading, ``params`` parameters) with
+    its first arguments."""
+
+    var: HostVar = define()
+    index: int
+    name: str
+    params: int
+    captured: tuple[HostVar, ...]
+
+
+@node
+class ExtendClosure(HostStmt):
+    """A new closure: a closure (or, through call ``python``, a Python callable) with more arguments fixed. Fails at
+    ``site`` when the callee is neither, at ``count`` when it takes fewer arguments."""
+
+    var: HostVar = define()
+    callee: HostVar
+    captured: tuple[HostVar, ...]
+    python: int
+    site: ErrorSite = ignored()
+    count: ErrorSite = ignored()
+
+
+@node
+class CallClosure(HostStmt):
+    """Call a closure (or, through call ``python``, a Python callable). Fails as `ExtendClosure` does."""
+
+    var: HostVar = define()
+    callee: HostVar
+    args: tuple[HostVar, ...]
+    python: int
+    site: ErrorSite = ignored()
+    count: ErrorSite = ignored()
 
 
 @node
@@ -448,6 +514,10 @@ def _line(s: HostStmt) -> str:
             return f"check {s.value.name}: {', '.join(wanted)}"
         case Require():
             return f"require {show(s.condition)}  # {s.site.message}"
+        case CheckWritable():
+            return f"require writable({s.value.name})"
+        case CheckDisjoint():
+            return f"require disjoint({s.a.name}, {s.b.name})"
         case LoadDim():
             return f"{s.var.name} = {s.value.name}{'' if s.of_shape else '.shape'}[{s.axis}]"
         case LoadNumber():
@@ -465,7 +535,7 @@ def _line(s: HostStmt) -> str:
         case NewTensor():
             return f"{s.var.name} = new_tensor({show_shape(s.shape)}, {s.dtype})"
         case ViewOf():
-            return f"{s.var.name} = view({s.source.name}, {show_shape(s.shape)}, {s.dtype})"
+            return f"{s.var.name} = view({s.memory.name} of {s.source.name}, {show_shape(s.shape)}, {s.dtype})"
         case DataOf():
             return f"{s.memory.name} = data({s.value.name})"
         case ConstantAt():
@@ -488,6 +558,14 @@ def _line(s: HostStmt) -> str:
             return f"{s.var.name} = {s.value.name}[{s.index}]"
         case MakeShape():
             return f"{s.var.name} = shape{show_shape(s.values)}"
+        case ShapeFrom():
+            return f"{s.var.name} = shape({s.memory.name}[:{show(s.length)}])"
+        case MakeClosure():
+            return f"{s.var.name} = closure {s.name}({_names(s.captured)})"
+        case ExtendClosure():
+            return f"{s.var.name} = closure ({s.callee.name})({_names(s.captured)})"
+        case CallClosure():
+            return f"{s.var.name} = call {s.callee.name}({_names(s.args)})"
         case MakeNumber():
             return f"{s.var.name} = number({show(s.value)})"
         case Branch():

@@ -18,10 +18,11 @@ from supple.ir.graph import UNIT, DataTypeImm, ExternFunc, GlobalVar, ShapeExpr,
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, Op, Param
 from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, VDevice
+from supple.ir.walk import substitute
 from supple.ops.calls import _destination_result, _tuple_of
 from supple.ops.declare import DType, Shape, ShapeOf, fail, operator, sample
 from supple.ops.unary import astype
-from supple.sym.relate import tensor_dims
+from supple.sym.relate import bind_parameters, tensor_dims
 
 Infer = Callable[[Call], Type]
 
@@ -132,7 +133,10 @@ def _closure_type(call: Call) -> Type:
         fail("make_closure: the first argument must be a function", "a function", str(ty), func, call)
     if not isinstance(given, TupleType) or ty.params is None or len(given.fields) > len(ty.params):
         fail("make_closure: the captured values must be a tuple of leading arguments", str(ty), str(given), args, call)
-    return AnyType()
+    count = len(given.fields)
+    mapping = bind_parameters(ty.params[:count], given.fields)
+    rest: FuncType = substitute(FuncType(ty.params[count:], ty.ret, ty.purity), mapping)
+    return rest
 
 
 MAKE_CLOSURE = _form(

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from supple.ir.expr import Call, TupleGetItem, Var
-from supple.ir.graph import Function, If, MatchCast, SeqExpr, Tuple, VarBinding
+from supple.ir.graph import Function, GlobalVar, If, MatchCast, SeqExpr, Tuple, VarBinding
+from supple.ir.module import IRModule
 from supple.ir.node import Expr
 from supple.ir.op import Op
+from supple.ir.walk import pre_order
 
-_INSIDE = frozenset({"relax.call_tir", "relax.shape_of"})
-"""Calls whose arguments are only read while they run."""
+_INSIDE = frozenset(
+    f"relax.{name}"
+    for name in (
+        "call_tir", "call_tir_with_grad", "call_tir_inplace", "vm.call_tir_dyn", "shape_of", "tensor_to_shape",
+        "assert_op", "memory.kill_tensor", "memory.kill_storage", "vm.kill_object",
+    )
+)  # fmt: skip
+"""Calls whose arguments are only read or written while they run (``assert_op`` passes copies on when it fails)."""
 
-_VIEWS = frozenset({"relax.reshape", "relax.flatten"})
+_VIEWS = frozenset(
+    f"relax.{name}"
+    for name in (
+        "reshape", "flatten", "memory.alloc_tensor", "vm.alloc_tensor", "memory.view", "memory.ensure_zero_offset",
+        "to_vdevice", "hint_on_device", "builtin.stop_lift_params",
+    )
+)  # fmt: skip
 """Calls whose result shares the first argument's memory."""
 
 
@@ -59,8 +73,10 @@ def _parts(value: Expr, tuples: dict[int, Tuple]) -> list[Var]:
         known = tuples.get(id(source)) if isinstance(source, Var) else source if isinstance(source, Tuple) else None
         return _variables(known.fields[value.index] if known is not None else source)
     if isinstance(value, Call):
-        is_view = isinstance(value.op, Op) and value.op.name in _VIEWS
-        return _variables(value.args[0]) if is_view else []
+        name = value.op.name if isinstance(value.op, Op) else ""
+        if name == "relax.call_tir_inplace":  # results are arguments
+            return _variables(value.args[1])
+        return _variables(value.args[0]) if name in _VIEWS else []
     return _variables(value) if isinstance(value, (Var, Tuple)) else []
 
 
@@ -77,3 +93,35 @@ def _variables(e: Expr) -> list[Var]:
         elif isinstance(current, TupleGetItem):
             stack.append(current.tuple_value)
     return found
+
+
+_KEEPS = frozenset(
+    f"relax.{name}"
+    for name in ("call_tir_inplace", "vm.call_tir_dyn", "make_closure", "invoke_closure", "invoke_pure_closure")
+)
+"""Calls that write into their arguments, or keep them beyond the running call."""
+
+
+def functions_that_keep(mod: IRModule) -> set[str]:
+    """The names of functions that may keep their arguments beyond the call, or write into them, themselves or in
+    functions that they mention."""
+    mentions: dict[str, list[str]] = {}
+    keep: set[str] = set()
+    for var, func in mod.items():
+        name = var.name_hint
+        if not isinstance(func, Function):
+            continue
+        for node in pre_order(func):
+            if isinstance(node, GlobalVar):
+                mentions.setdefault(node.name_hint, []).append(name)
+            elif isinstance(node, Call) and (
+                node.op.name in _KEEPS if isinstance(node.op, Op) else isinstance(node.op, Var)
+            ):
+                keep.add(name)
+    work = list(keep)
+    while work:
+        for name in mentions.get(work.pop(), ()):
+            if name not in keep:
+                keep.add(name)
+                work.append(name)
+    return keep

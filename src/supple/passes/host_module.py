@@ -1,4 +1,5 @@
-"""The tables that the host functions of one executable share: constants, strings, calls into Python."""
+"""The tables that the host functions of one executable share: constants, strings, functions that are values, calls
+into Python."""
 
 from __future__ import annotations
 
@@ -17,10 +18,12 @@ class HostModule:
 
     functions: list[HostFunction] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
+    closures: list[str] = field(default_factory=list)
     calls: list[PackedCall] = field(default_factory=list)
     _constant_index: dict[int, int] = field(default_factory=dict)
     _string_index: dict[str, int] = field(default_factory=dict)
     _call_index: dict[PackedCall, int] = field(default_factory=dict)
+    _nothing: int | None = None
     _keep: list[object] = field(default_factory=list)
 
     def constant(self, data: Any) -> int:
@@ -37,6 +40,19 @@ class HostModule:
             self._string_index[text] = len(self.constants)
             self.constants.append(text)
         return self._string_index[text]
+
+    def nothing(self) -> int:
+        """The index of the constant None."""
+        if self._nothing is None:
+            self._nothing = len(self.constants)
+            self.constants.append(None)
+        return self._nothing
+
+    def closure(self, name: str) -> int:
+        """The index of a function that is used as a value."""
+        if name not in self.closures:
+            self.closures.append(name)
+        return self.closures.index(name)
 
     def call(self, call: PackedCall) -> int:
         """The index of a call into Python."""

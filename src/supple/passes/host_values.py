@@ -25,13 +25,17 @@ from supple.sym.simplify import SHAPES, from_poly, product, solve_linear
 class TensorValue:
     """A tensor. ``memory`` points at its elements; ``object`` is the native object that owns them, or None when the
     memory belongs to the arena or is a constant; ``view`` says that the object's own shape is another one.
-    ``shape`` is None when not even the rank is known, ``dtype`` None when unknown (then ``object`` is there)."""
+    ``shape`` is None when not even the rank is known, ``dtype`` None when unknown (then ``object`` is there).
+    ``root`` is the memory that this function allocated for it, of which it is all or a part; None: it came from
+    elsewhere. ``constant``: it is memory of a constant."""
 
     dtype: str | None
     shape: tuple[Expr, ...] | None
     memory: HostVar
     object: HostVar | None = None
     view: bool = False
+    root: HostVar | None = None
+    constant: bool = False
 
 
 @dataclass(eq=False)
@@ -59,9 +63,10 @@ class NumberValue:
 
 @dataclass(eq=False)
 class ObjectValue:
-    """Anything else, as a native object."""
+    """Anything else, as a native object. ``null``: the value of ``R.null_value()``."""
 
     object: HostVar
+    null: bool = False
 
 
 Value: TypeAlias = TensorValue | TupleValue | ShapeValue | NumberValue | ObjectValue
@@ -164,9 +169,8 @@ class Checker:
             self.out.append(H.CheckObject(obj, Kind.PYTHON, None, -1, where.site(CAME)))
             return ObjectValue(obj)
         if isinstance(ty, FuncType):
-            raise NotSupportedError(
-                f"{self.function}: native code does not support functions as values yet ({where.path})", where.span
-            )
+            self.out.append(H.CheckObject(obj, Kind.CLOSURE, None, -1, where.site(CAME)))
+            return ObjectValue(obj)
         raise NotSupportedError(f"{self.function}: native code does not support type {show_type(ty)}", where.span)
 
     def adopt_tensor(

@@ -172,12 +172,14 @@ def _last_uses(body: Body) -> dict[int, int]:
                 owner = owners.get(id(owner))
         if isinstance(statement, H.DataOf):
             owners[id(statement.memory)] = statement.value
+        elif isinstance(statement, H.At):  # a part of another memory
+            owners[id(statement.memory)] = statement.base
     return last
 
 
 _MAKES_OBJECT = (
     H.NewTensor, H.ViewOf, H.HostCall, H.PackedCall, H.MakeTuple, H.TupleField, H.MakeShape, H.MakeNumber,
-    H.ConstantObject,
+    H.ConstantObject, H.ShapeFrom, H.MakeClosure, H.ExtendClosure, H.CallClosure,
 )  # fmt: skip
 
 

@@ -1,14 +1,14 @@
 """Graph functions to host IR: the last step before LLVM (see ``ir/host.py``).
 
-Expects A-normal form with only these calls left: ``call_tir``, packed calls, ``print``, ``shape_of``, ``reshape``,
-calls of graph functions. Values that may outlive the activation (results, arguments of packed and graph calls, values
-of branches) get tensor objects of their own; everything else becomes `Alloc`, for which ``plan_memory`` finds a place
-in the arena.
+Expects A-normal form without local functions, and no calls but those of functions and of the operators in the tables
+of ``host_calls``, ``host_memory`` and ``host_closures``. Values that may outlive the activation (results, arguments of
+packed and graph calls, what closures capture, values of branches) get tensor objects of their own; everything else
+becomes `Alloc`, for which ``plan_memory`` finds a place in the arena.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,34 +32,30 @@ from supple.ir.graph import (
     Tuple,
     VarBinding,
 )
-from supple.ir.host import HostFunction, HostStmt, HostVar, show, show_shape, show_type
+from supple.ir.host import HostFunction, HostVar, show_type
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
-from supple.ir.node import Expr, Type
+from supple.ir.node import Expr
 from supple.ir.op import Op
-from supple.ir.types import AnyType, BufferType, PrimType, TensorType, TupleType
-from supple.ir.walk import free_symbols
+from supple.ir.types import BufferType, PrimType, TensorType
 from supple.passes.escape import escaping_variables
-from supple.passes.host_kernels import KernelCalls, KernelInfo
+from supple.passes.host_calls import CALLS, packed
+from supple.passes.host_closures import CLOSURES, call_value, extern_value, function_value
+from supple.passes.host_kernels import KernelInfo
+from supple.passes.host_lowering import Handler, Lowering, type_of
+from supple.passes.host_memory import MEMORY
 from supple.passes.host_module import HostModule
 from supple.passes.host_values import (
-    CAME,
-    Checker,
     NumberValue,
     ObjectValue,
     ShapeValue,
-    Sizes,
     TensorValue,
     TupleValue,
     Value,
     Where,
-    bare_symbol,
     shape_text,
 )
-from supple.runtime.abi import ErrorSite, Kind
-from supple.runtime.executable import PackedCall
 from supple.sym.relate import assignable
-from supple.sym.simplify import SHAPES, product
 
 
 def to_host(mod: IRModule, kernels: Mapping[str, KernelInfo]) -> HostModule:
@@ -81,27 +77,8 @@ Steps: TypeAlias = Generator[tuple[Expr, Var | None], Any, Value]
 """A lowering that asks for the values of nested expressions."""
 
 
-class _Lowering:
+class _Lowering(Lowering):
     """The lowering of one function."""
-
-    def __init__(self, name: str, mod: IRModule, kernels: Mapping[str, KernelInfo], host: HostModule) -> None:
-        self.name = name
-        self.mod = mod
-        self.kernels = kernels
-        self.host = host
-        self.env: dict[int, Value] = {}
-        self.check = Checker(name, [])
-        self.escaping: set[int] = set()
-        self.kernel_calls = KernelCalls(name, self.check)
-        self.sizes = Sizes()
-
-    @property
-    def out(self) -> list[HostStmt]:
-        """Where statements go now."""
-        return self.check.out
-
-    def emit(self, statement: HostStmt) -> None:
-        self.out.append(statement)
 
     # ------------------------------------------------------------------------------------------------------ functions
 
@@ -181,7 +158,7 @@ class _Lowering:
         if handler is not None:
             return handler(self, e, var)
         if is_scalar(e):
-            return NumberValue(self._numbers(e))
+            return NumberValue(self.numbers(e))
         raise NotSupportedError(f"{self.name}: native code does not support {type(e).__name__} here", e.span)
 
     def _variable(self, e: Var, var: Var | None) -> Value:
@@ -191,13 +168,6 @@ class _Lowering:
         if isinstance(e.ty, PrimType) and id(e) in self.check.bound:
             return NumberValue(e)
         raise InternalError(f"{self.name}: variable {e.name} has no value where it is used")
-
-    def _numbers(self, e: Expr) -> Expr:
-        """A scalar expression; all its variables must have values."""
-        for symbol in free_symbols(e):
-            if id(symbol) not in self.check.bound and id(symbol) not in self.env:
-                raise NotSupportedError(f"{self.name}: symbol {symbol.name} has no value here", e.span or symbol.span)
-        return e
 
     def _nested(self, e: Expr, var: Var | None) -> Value:
         """Lower sequences and branches, whose nesting may be deep, with a stack of steps."""
@@ -245,7 +215,7 @@ class _Lowering:
         prefix = f"{self.name}: match_cast of {name}"
         where = Where("match", prefix, show_type(binding.ty), name, binding.span)
         if isinstance(value, TensorValue) and isinstance(binding.ty, TensorType) and value.shape is not None:
-            matched: Value = self._match_tensor(value, binding.ty, where)
+            matched: Value = self.match_tensor(value, binding.ty, where)
         elif isinstance(value, NumberValue) and isinstance(binding.ty, PrimType):
             matched = value
         else:
@@ -253,34 +223,12 @@ class _Lowering:
         self.check.finish()
         self.env[id(binding.var)] = matched
 
-    def _match_tensor(self, value: TensorValue, ty: TensorType, where: Where) -> TensorValue:
-        """Match dimensions that are known as expressions: no object is needed."""
-        assert value.shape is not None
-        dims = ty.shape.values if isinstance(ty.shape, ShapeExpr) else None
-        if value.dtype is None and ty.dtype is not None and value.object is not None:
-            self.emit(H.CheckObject(value.object, Kind.TENSOR, ty.dtype, ty.ndim, where.site(CAME)))
-        elif (ty.dtype is not None and ty.dtype != value.dtype) or ty.ndim not in (-1, len(value.shape)):
-            never = E.const(False, "bool")
-            self.emit(H.Require(never, (), where.site(shape_text(value.shape, value.dtype or "unknown"))))
-            return TensorValue(ty.dtype, dims or value.shape, value.memory, value.object, value.view)
-        for axis, actual in enumerate(value.shape):
-            if dims is None:
-                break
-            symbol = bare_symbol(dims[axis])
-            if symbol is not None and id(symbol) not in self.check.bound:
-                self.emit(H.Compute(symbol, actual))
-                self.check.define(symbol, f"{where.path}.shape[{axis}]")
-            elif SHAPES.equal(dims[axis], actual) is not True:
-                number = self.check.number(f"{where.path}.{axis}")
-                self.emit(H.Compute(number, actual))
-                self.check.expect(dims[axis], number, axis, where)
-        return TensorValue(value.dtype or ty.dtype, dims or value.shape, value.memory, value.object, value.view)
-
     def _constant(self, e: Constant, var: Var | None) -> Value:
         array = np.asarray(e.data)
         memory = self.check.fresh("const", "memory")
         self.emit(H.ConstantAt(memory, self.host.constant(e.data)))
-        return TensorValue(dtypes.from_numpy(array.dtype), tuple(int64(d) for d in array.shape), memory)
+        shape = tuple(int64(d) for d in array.shape)
+        return TensorValue(dtypes.from_numpy(array.dtype), shape, memory, constant=True)
 
     def _tuple(self, e: Tuple, var: Var | None) -> Value:
         return TupleValue(tuple(self.value(f) for f in e.fields))
@@ -290,31 +238,24 @@ class _Lowering:
         if isinstance(value, TupleValue):
             return value.fields[e.index]
         assert isinstance(value, ObjectValue)
-        where = Where("match", f"{self.name}: field {e.index} of a tuple", "a tuple with that field", "tuple", e.span)
-        self.emit(H.CheckObject(value.object, Kind.TUPLE, None, -1, where.site(CAME)))
-        length = self.check.number("length")
-        self.emit(H.LoadDim(length, value.object, -1, True))
-        self.emit(H.Require(E.LT(int64(e.index), length), (length,), where.site("a tuple of {0} fields")))
-        item = self.check.fresh(f"{value.object.name}.{e.index}")
-        self.emit(H.TupleField(item, value.object, e.index))
-        adopted = self.check.adopt(item, _type_of(e, var), where)
-        self.check.finish()
-        return adopted
+        what = f"field {e.index} of a tuple"
+        item = self.tuple_field(value.object, e.index, what, e.span)
+        return self.adopted(item, type_of(e, var), what, e.span)
 
     def _shape(self, e: ShapeExpr, var: Var | None) -> Value:
-        return ShapeValue(tuple(self._numbers(v) for v in e.values))
+        return ShapeValue(tuple(self.numbers(v) for v in e.values))
 
     def _string(self, e: StringImm | DataTypeImm, var: Var | None) -> Value:
         obj = self.check.fresh("string")
         self.emit(H.ConstantObject(obj, self.host.string(e.value)))
         return ObjectValue(obj)
 
-    def _closure(self, e: Expr, var: Var | None) -> Value:
-        raise NotSupportedError(f"{self.name}: native code does not support local functions (closures) yet", e.span)
+    def _function(self, e: Expr, var: Var | None) -> Value:
+        raise InternalError(f"{self.name}: a local function was not lifted (see passes.lift_functions)")
 
     def _if(self, e: If, var: Var | None) -> Steps:
-        condition = self._condition(e.cond)
-        ty = _type_of(e, var)
+        condition = self.condition(e.cond)
+        ty = type_of(e, var)
         target: HostVar | Var
         if isinstance(ty, PrimType):
             target = self.check.number(var.name if var is not None else "value", ty.dtype)
@@ -347,51 +288,6 @@ class _Lowering:
         else:
             raise TypeCheckError(f"{self.name}: a branch gives {type(value).__name__} for a scalar", span=span)
 
-    def _condition(self, e: Expr) -> Expr:
-        value = self.value(e)
-        if isinstance(value, NumberValue):
-            return value.value
-        if isinstance(value, TensorValue) and value.dtype == "bool" and value.shape == ():
-            number = self.check.number("condition", "bool")
-            self.emit(H.LoadScalar(number, value.memory, "bool"))
-            return number
-        raise TypeCheckError(f"{self.name}: the condition of a branch must be a scalar bool tensor", span=e.span)
-
-    def object(self, value: Value) -> HostVar:
-        """The native object of a value; memory that belongs to nobody is copied into a tensor of its own."""
-        if isinstance(value, ObjectValue):
-            return value.object
-        if isinstance(value, NumberValue):
-            obj = self.check.fresh("number")
-            self.emit(H.MakeNumber(obj, value.value))
-            return obj
-        if isinstance(value, TensorValue):
-            return self._tensor_object(value)
-        if value.object is not None:
-            return value.object
-        if isinstance(value, ShapeValue):
-            obj = self.check.fresh("shape")
-            self.emit(H.MakeShape(obj, value.values))
-            return obj
-        fields = tuple(self.object(f) for f in value.fields)
-        obj = self.check.fresh("tuple")
-        self.emit(H.MakeTuple(obj, fields))
-        return obj
-
-    def _tensor_object(self, value: TensorValue) -> HostVar:
-        if value.object is not None and not value.view:
-            return value.object
-        assert value.shape is not None
-        assert value.dtype is not None
-        if value.object is not None:
-            view = self.check.fresh(f"{value.object.name}.view")
-            self.emit(H.ViewOf(view, value.object, value.shape, value.dtype))
-            return view
-        copy = self._new_tensor("copy", value.shape, value.dtype, None)
-        self.emit(H.Copy(copy.memory, value.memory, self.sizes.nbytes(value.shape, value.dtype)))
-        assert copy.object is not None
-        return copy.object
-
     # ---------------------------------------------------------------------------------------------------------- calls
 
     def _call(self, e: Call, var: Var | None) -> Value:
@@ -406,166 +302,26 @@ class _Lowering:
                 hint="it has no compute definition, or the module was not legalised",
             )
         if isinstance(op, ExternFunc):
-            return self._packed(e, op, e.args, var)
+            return packed(self, e, op, e.args, var)
         if isinstance(op, GlobalVar):
             return self._graph_call(e, op, var)
-        raise NotSupportedError(f"{self.name}: native code does not support calls of function values yet", e.span)
+        return call_value(self, e, var)
 
     def _graph_call(self, e: Call, callee: GlobalVar, var: Var | None) -> Value:
         name = callee.name_hint
-        if not isinstance(self.mod.functions.get(callee), Function):
+        target = self.mod.functions.get(callee)
+        if isinstance(target, ExternFunc):
+            return packed(self, e, target, e.args, var)
+        if not isinstance(target, Function):
             raise NotSupportedError(
                 f"{self.name}: {name} is not a graph function of the module",
                 e.span,
                 hint="call_tir runs loop functions",
             )
-        args = tuple(self.object(self.value(a)) for a in e.args)
+        args = self.objects(e.args)
         result = self.check.fresh(var.name if var is not None else name)
         self.emit(H.HostCall(result, name, args, span=e.span))
-        ty = _type_of(e, var)
-        where = Where("match", f"{self.name}: result of {name}", show_type(ty), result.name, e.span)
-        value = self.check.adopt(result, ty, where)
-        self.check.finish()
-        return value
-
-    def _packed(self, e: Call, callee: Expr, args: Sequence[Expr], var: Var | None) -> Value:
-        if not isinstance(callee, ExternFunc):
-            raise NotSupportedError(f"{self.name}: packed calls need a registered function's name", e.span)
-        name = callee.global_symbol
-        result = self._python(PackedCall(name), tuple(self.object(self.value(a)) for a in args), var, e.span)
-        types = e.ty_args
-        ty: Type = types[0] if len(types) == 1 else TupleType(types) if types else AnyType()
-        where = Where("match", f"{self.name}: result of packed function {name}", show_type(ty), result.name, e.span)
-        value = self.check.adopt(result, ty, where)
-        self.check.finish()
-        return value
-
-    def _python(self, call: PackedCall, args: tuple[HostVar, ...], var: Var | None, span: Span | None) -> HostVar:
-        result = self.check.fresh(var.name if var is not None else "result")
-        self.emit(H.PackedCall(result, self.host.call(call), call.name, args, span=span))
-        return result
-
-    def _pure_packed(self, e: Call, var: Var | None) -> Value:
-        return self._packed(e, e.args[0], e.args[1:], var)
-
-    def _print(self, e: Call, var: Var | None) -> Value:
-        values = e.args
-        text = e.attrs.get("format", "")
-        args = tuple(self.object(self.value(a)) for value in values for a in _fields(value))
-        self._python(PackedCall("relax.print", str(text)), args, var, e.span)
-        return TupleValue(())
-
-    def _shape_of(self, e: Call, var: Var | None) -> Value:
-        value = self.value(e.args[0])
-        if not isinstance(value, TensorValue) or value.shape is None:
-            raise NotSupportedError(
-                f"{self.name}: shape_of a tensor of unknown rank is not supported",
-                e.span,
-                hint="use R.match_cast(value, R.Tensor((n, ...), dtype)) to name the dimensions",
-            )
-        return ShapeValue(value.shape)
-
-    def _reshape(self, e: Call, var: Var | None) -> Value:
-        """A view of the same elements: nothing is moved, since tensors are compact."""
-        value = self.value(e.args[0])
-        ty = _type_of(e, var)
-        if not isinstance(value, TensorValue) or value.shape is None or value.dtype is None:
-            raise NotSupportedError(f"{self.name}: reshape of a tensor of unknown rank or dtype", e.span)
-        if not isinstance(ty, TensorType) or not isinstance(ty.shape, ShapeExpr):
-            raise NotSupportedError(f"{self.name}: reshape to a shape of unknown rank", e.span)
-        shape = tuple(self._numbers(v) for v in ty.shape.values)
-        self._require_sizes(shape, e.span)
-        before, after = product(value.shape), product(shape)
-        if SHAPES.equal(before, after) is not True:
-            message = f"{self.name}: reshape of {show_shape(value.shape)} to {show_shape(shape)}: "
-            site = ErrorSite("size", message + "{0} elements become {1}", e.span)
-            self.emit(H.Require(E.EQ(before, after), (before, after), site))
-        return TensorValue(value.dtype, shape, value.memory, value.object, view=value.object is not None)
-
-    def _call_tir(self, e: Call, var: Var | None) -> Value:
-        callee = e.args[0]
-        assert isinstance(callee, GlobalVar)
-        info = self.kernels.get(callee.name_hint)
-        if info is None:
-            raise NotSupportedError(f"{self.name}: call_tir of {callee.name_hint}, which is no loop function", e.span)
-        inputs = [self.value(a) for a in _fields(e.args[1])]
-        outputs = self._outputs(e, var)
-        numbers: list[Value] = []
-        if len(e.args) > 2:
-            shape = self.value(e.args[2])
-            assert isinstance(shape, ShapeValue)
-            numbers = [NumberValue(v) for v in shape.values]
-        self.kernel_calls.bind(callee.name_hint, info, [*inputs, *outputs, *numbers], e.span)
-        return outputs[0] if _is_single(e) else TupleValue(tuple(outputs))
-
-    def _outputs(self, e: Call, var: Var | None) -> list[TensorValue]:
-        """Fresh tensors for the results of a destination-passing call."""
-        outputs: list[TensorValue] = []
-        for ty in _result_types(e):
-            if not isinstance(ty, TensorType) or not isinstance(ty.shape, ShapeExpr) or ty.dtype is None:
-                raise NotSupportedError(
-                    f"{self.name}: the result of a destination-passing call must have a known shape and dtype", e.span,
-                    actual=show_type(ty),
-                )  # fmt: skip
-            shape = tuple(self._numbers(v) for v in ty.shape.values)
-            outputs.append(self._new_tensor(var.name if var is not None else "out", shape, ty.dtype, var, e.span))
-        return outputs
-
-    def _new_tensor(
-        self, hint: str, shape: tuple[Expr, ...], dtype: str, var: Var | None, span: Span | None = None
-    ) -> TensorValue:
-        """Memory for a tensor: in the arena if the value stays inside and its size is known at the start."""
-        self._require_sizes(shape, span)
-        nbytes = self.sizes.nbytes(shape, dtype)
-        local = var is not None and id(var) not in self.escaping
-        memory = self.check.fresh(hint, "memory")
-        if local and self.kernel_calls.known_at_entry(nbytes):
-            self.emit(H.Alloc(memory, nbytes))
-            return TensorValue(dtype, shape, memory)
-        obj = self.check.fresh(f"{hint}.object")
-        self.emit(H.NewTensor(obj, shape, dtype))
-        self.emit(H.DataOf(memory, obj))
-        return TensorValue(dtype, shape, memory, obj)
-
-    def _require_sizes(self, shape: tuple[Expr, ...], span: Span | None) -> None:
-        for dim in shape:
-            if self.check.may_be_negative(dim):
-                site = ErrorSite("size", f"{self.name}: the dimension {show(dim)} is negative: {{0}}", span)
-                self.emit(H.Require(E.LE(int64(0), dim), (dim,), site))
-
-    def _call_dps_packed(self, e: Call, var: Var | None) -> Value:
-        callee = e.args[0]
-        if not isinstance(callee, ExternFunc):
-            raise NotSupportedError(f"{self.name}: call_dps_packed needs a registered function's name", e.span)
-        inputs = [self.object(self.value(a)) for a in _fields(e.args[1])]
-        outputs = self._outputs(e, None)
-        args = (*inputs, *(self.object(o) for o in outputs))
-        self._python(PackedCall(callee.global_symbol), args, None, e.span)
-        return outputs[0] if _is_single(e) else TupleValue(tuple(outputs))
-
-    def _inplace(self, e: Call, var: Var | None) -> Value:
-        raise NotSupportedError(f"{self.name}: call_tir_inplace has no native code yet", e.span)
-
-
-def _type_of(e: Any, var: Var | None) -> Type:
-    """The deduced type of an expression: its own, or that of the variable it is bound to."""
-    ty: Type | None = e.ty if e.ty is not None or var is None else var.ty
-    return AnyType() if ty is None else ty
-
-
-def _fields(e: Expr) -> tuple[Expr, ...]:
-    return e.fields if isinstance(e, Tuple) else (e,)
-
-
-def _result_types(e: Call) -> tuple[Type, ...]:
-    types = e.ty_args
-    if len(types) == 1 and isinstance(types[0], TupleType):
-        return types[0].fields
-    return types
-
-
-def _is_single(e: Call) -> bool:
-    return len(e.ty_args) == 1 and not isinstance(e.ty_args[0], TupleType)
+        return self.adopted(result, type_of(e, var), f"result of {name}", e.span)
 
 
 _HANDLERS: dict[type, Callable[[_Lowering, Any, Var | None], Value]] = {
@@ -577,7 +333,9 @@ _HANDLERS: dict[type, Callable[[_Lowering, Any, Var | None], Value]] = {
     ShapeExpr: _Lowering._shape,
     StringImm: _Lowering._string,
     DataTypeImm: _Lowering._string,
-    Function: _Lowering._closure,
+    Function: _Lowering._function,
+    GlobalVar: function_value,
+    ExternFunc: extern_value,
     Call: _Lowering._call,
 }
 
@@ -586,14 +344,4 @@ _NESTED: dict[type, Callable[[_Lowering, Any, Var | None], Steps]] = {
     If: _Lowering._if,
 }
 
-_OPERATORS: dict[str, Callable[[_Lowering, Call, Var | None], Value]] = {
-    "relax.call_tir": _Lowering._call_tir,
-    "relax.call_tir_inplace": _Lowering._inplace,
-    "relax.call_packed": _Lowering._pure_packed,
-    "relax.call_pure_packed": _Lowering._pure_packed,
-    "relax.call_dps_packed": _Lowering._call_dps_packed,
-    "relax.print": _Lowering._print,
-    "relax.shape_of": _Lowering._shape_of,
-    "relax.reshape": _Lowering._reshape,
-    "relax.flatten": _Lowering._reshape,
-}
+_OPERATORS: Mapping[str, Handler] = {**CALLS, **MEMORY, **CLOSURES}

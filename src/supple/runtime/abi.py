@@ -13,10 +13,16 @@ offset  field
 ======  ==========================================================================================
 
 * ``TENSOR``: 24 ``ptr data``, 32 ``ptr owner`` (object that owns the data, or null), 40 ``i64 ndim``,
-  48 ``i64 nbytes``, 56 ``i64 dims[ndim]``. Tensors are compact and row-major.
+  48 ``i64 nbytes``, 56 ``i64 flags``, 64 ``i64 dims[ndim]``. Tensors are compact and row-major. Flag `WRITABLE`: the
+  memory may be written in place (it is native, or a caller's array that is not read-only).
 * ``TUPLE``: 24 ``i64 length``, 32 ``ptr fields[length]``. ``SHAPE``: 24 ``i64 length``, 32 ``i64 values[length]``.
 * ``INT`` (and bool): 24 ``i64``. ``FLOAT``: 24 ``double``.
 * ``PYTHON``: an object that only Python looks into (strings, opaque values); Python keeps it by the object's address.
+  Its code is `CALLABLE` for a Python callable, else 0.
+* ``CLOSURE``: a function of the executable with its first arguments: 24 ``i64 length``, 32 ``ptr code``, 40 ``i64
+  params`` (how many the function has), 48 ``ptr captured[length]``; its code is the function's index in the
+  executable's closures. ``code`` is ``i32(ptr ctx, ptr closure, ptr args, ptr result)``. A closure is only seen by the
+  code of its own executable; elsewhere it is a Python callable.
 
 A function borrows its arguments and gives one reference of its result to the caller.
 """
@@ -39,6 +45,7 @@ class Kind(enum.IntEnum):
     INT = 4
     FLOAT = 5
     PYTHON = 6
+    CLOSURE = 7
 
 
 class Status(enum.IntEnum):
@@ -60,10 +67,16 @@ TENSOR_DATA = 24
 TENSOR_OWNER = 32
 TENSOR_NDIM = 40
 TENSOR_NBYTES = 48
-TENSOR_DIMS = 56
+TENSOR_FLAGS = 56
+TENSOR_DIMS = 64
+WRITABLE = 1
+CALLABLE = 1
 LIST_LENGTH = 24
 LIST_ITEMS = 32
 NUMBER_VALUE = 24
+CLOSURE_CODE = 32
+CLOSURE_PARAMS = 40
+CLOSURE_CAPTURED = 48
 
 CONTEXT_SITE = 0
 CONTEXT_VALUES = 8
@@ -100,6 +113,8 @@ API = (
     "tensor_view",  # ptr(i64 ndim, i32 dtype code, i64 nbytes, ptr data, ptr owner)   takes a reference of the owner
     "tuple_new",  # ptr(i64 length)           fields are null
     "shape_new",  # ptr(i64 length)           values are left to the caller
+    "closure_new",  # ptr(i64 length, ptr code, i64 params, i32 index)   what is captured is null
+    "closure_extend",  # ptr(ptr closure, i64 more)   a longer copy; what is captured in addition is null
     "int_new",  # ptr(i64 value, i32 dtype code)
     "float_new",  # ptr(double value, i32 dtype code)
     "arena_get",  # ptr(i64 bytes)            64-byte aligned; null when out of memory

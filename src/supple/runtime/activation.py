@@ -5,13 +5,15 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+from supple.base.errors import ExecutionError
 from supple.runtime import abi
 from supple.runtime.boxing import box, is_kept, owned_array, present, unbox
+from supple.runtime.closure import Closure, Home
 from supple.runtime.native import runtime
 from supple.runtime.platforms import stack_budget
 from supple.runtime.signature import FastPlan, FunctionInfo, TensorSpec, header_words
@@ -20,7 +22,7 @@ DEPTH_LIMIT = 5000
 """Nested calls of compiled functions before ``RecursionError`` (deep frames hit the stack's budget before that)."""
 
 
-class Host(Protocol):
+class Host(Home, Protocol):
     """What an activation needs of its executable."""
 
     constants_address: int
@@ -61,6 +63,7 @@ class Activation:
         "args_address",
         "arguments",
         "boxed",
+        "captured",
         "end_address",
         "exception",
         "executable",
@@ -90,6 +93,7 @@ class Activation:
         self.args_address = self.address + 8 * _FIRST_ARGUMENT
         self.executable = executable
         self.kind: str | None = None
+        self.captured = 0
         self.keep: list[object] = []
         self.boxed: list[int] = []
         self.arguments: dict[int, object] = {}
@@ -115,8 +119,11 @@ class Activation:
             words[at + 1] = abi.Kind.TENSOR | (abi.dtype_code(param.spec.dtype) << 32)
             words[at + abi.TENSOR_NDIM // 8] = param.spec.ndim
 
-    def begin(self, args: tuple[object, ...]) -> None:
-        """Start a call: inherit depth and stack limit from a call of this thread that waits for a callback."""
+    def begin(self, args: tuple[object, ...], captured: Sequence[int] = ()) -> None:
+        """Start a call: inherit depth and stack limit from a call of this thread that waits for a callback.
+
+        ``captured`` are native objects (borrowed) that are the first arguments; ``args`` are the others.
+        """
         words = self.words
         parent = _thread.parent
         if parent is None:
@@ -127,6 +134,9 @@ class Activation:
             words[abi.CONTEXT_DEPTH // 8] = parent.words[abi.CONTEXT_DEPTH // 8]
             words[abi.CONTEXT_STACK_LIMIT // 8] = parent.words[abi.CONTEXT_STACK_LIMIT // 8]
         words[_RESULT] = 0
+        for i, address in enumerate(captured, _FIRST_ARGUMENT):
+            words[i] = address
+        self.captured = len(captured)
         self.args = args
 
     def put_boxed(self, position: int, address: int, value: object) -> None:
@@ -137,8 +147,8 @@ class Activation:
     def argument_map(self) -> dict[int, object]:
         """Native objects of the arguments -> what the caller passed (made when it is first needed)."""
         if not self.arguments:
-            for i, value in enumerate(self.args):
-                self.arguments[self.words[_FIRST_ARGUMENT + i]] = value
+            for i, value in enumerate(self.args, _FIRST_ARGUMENT + self.captured):
+                self.arguments[self.words[i]] = value
         return self.arguments
 
     def end(self) -> None:
@@ -176,13 +186,13 @@ class Activation:
                 shape = tuple(words[_RESULT + 5 : _RESULT + 5 + ndim])
                 words[_RESULT] = 0
                 return present(owned_array(address, data, shape, head >> 32), kind)
-        return unbox(address, self.argument_map(), kind)
+        return unbox(address, self.argument_map(), kind, self.executable)
 
     def call_python(self, function: Callable[..., Any], args_address: int, count: int, result_address: int) -> None:
         """Call a packed function on native objects and store its boxed result."""
         addresses = (ctypes.c_uint64 * count).from_address(args_address)[:] if count else []
         arguments = self.argument_map()
-        values = [unbox(a, arguments, "tensor", originals=False) for a in addresses]
+        values = [unbox(a, arguments, "tensor", self.executable, originals=False) for a in addresses]
         before = _thread.parent
         _thread.parent = self
         native = runtime()
@@ -194,7 +204,14 @@ class Activation:
             _thread.parent = before
             with native.callbacks_lock:
                 native.callbacks_active.value -= 1
-        ctypes.c_uint64.from_address(result_address).value = box(result)
+        ctypes.c_uint64.from_address(result_address).value = self._boxed(result)
+
+    def _boxed(self, value: object) -> int:
+        """A native object for what Python returned; closures of this executable are native already."""
+        if isinstance(value, Closure) and value.executable is self.executable:
+            runtime().incref(value.address)
+            return value.address
+        return box(value)
 
 
 def _dispatch(context: int, call: int, args: int, count: int, result: int) -> int:
@@ -225,5 +242,16 @@ def require_headroom(frames: int = 40) -> None:
 
 def print_values(*values: Any, format: str = "") -> None:
     """What ``R.print`` calls: with a format, ``format.format(*values)``, else the values as ``print`` shows them."""
-    shown = [np.asarray(v) if hasattr(v, "__array__") else v for v in values]
+    shown = _shown(values)
     sys.stdout.write((format.format(*shown) if format else " ".join(str(v) for v in shown)) + "\n")
+
+
+def fail_assertion(*values: Any, format: str = "") -> None:
+    """What ``R.assert_op`` calls when its condition is false; raises `ExecutionError`."""
+    shown = _shown(values)
+    text = format.format(*shown) if format else ", ".join(str(v) for v in shown)
+    raise ExecutionError(f"assert_op: {text}" if text else "assert_op: the condition is false")
+
+
+def _shown(values: Sequence[Any]) -> list[Any]:
+    return [np.asarray(v) if hasattr(v, "__array__") else v for v in values]

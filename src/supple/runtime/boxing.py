@@ -14,6 +14,7 @@ import ctypes
 import importlib
 import struct
 import sys
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ from supple.base import dtypes
 from supple.base.errors import ArgumentError, InternalError
 from supple.runtime import abi
 from supple.runtime.abi import Kind
+from supple.runtime.closure import Closure, Home
 from supple.runtime.native import Runtime, runtime
 from supple.runtime.platforms import physical_memory
 from supple.runtime.tensor import NDArray, ShapeTuple, Tensor, as_array
@@ -35,10 +37,24 @@ _TENSOR = struct.Struct("<QQqq")  # data, owner, ndim, nbytes
 _kept: dict[int, tuple[object, object]] = {}  # native object -> (what must live, what Python passed in)
 
 
-def _release(address: int, kept: dict[int, tuple[object, object]] = _kept) -> None:
-    """Deleter of objects that Python keeps."""
-    kept.pop(address, None)
+_dropped: list[object] = []
+_dropping = threading.Lock()
+
+
+def _release(
+    address: int, kept: dict[int, tuple[object, object]] = _kept, dropped: list[object] = _dropped,
+    dropping: threading.Lock = _dropping,
+) -> None:  # fmt: skip
+    """Deleter of objects that Python keeps. What was kept may be the last to hold others, and so on: chains of any
+    length are dropped one after another, never one inside the other."""
+    dropped.append(kept.pop(address, None))
     runtime().free_object(address)
+    while dropped and dropping.acquire(blocking=False):
+        try:
+            while dropped:
+                dropped.pop()
+        finally:
+            dropping.release()
 
 
 _RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_release)
@@ -139,7 +155,19 @@ def box(value: object) -> int:
         return _box_tuple(value)
     if isinstance(value, (np.ndarray, Tensor)) or hasattr(value, "__dlpack__"):
         return box_array(as_array(value), value)
-    return _keep(_made(rt.python_new(_RELEASE_ADDRESS)), value, value)
+    return _box_opaque(value)
+
+
+def box_none() -> int:
+    """A new reference to a native object for None itself (`box` makes an empty tuple of it)."""
+    return _box_opaque(None)
+
+
+def _box_opaque(value: object) -> int:
+    address = _keep(_made(runtime().python_new(_RELEASE_ADDRESS)), value, value)
+    if callable(value):
+        ctypes.c_int32.from_address(address + abi.OBJECT_CODE).value = abi.CALLABLE
+    return address
 
 
 _REAL = (int, np.integer, *dtypes.FLOAT_SCALARS)
@@ -157,14 +185,17 @@ def _keep(address: int, keep: object, original: object) -> int:
     return address
 
 
-def box_array(array: NDArray, original: object) -> int:
-    """A native tensor over an array's memory (over a compact copy if needed); ``original`` is what Python gave."""
+def box_array(array: NDArray, original: object, shared: bool = True) -> int:
+    """A native tensor over an array's memory (over a compact copy if needed); ``original`` is what Python gave, whose
+    memory that is unless it is not ``shared``."""
     code = _CODE.get(array.dtype)
     if code is None or not array.dtype.isnative:
         raise TypeError(f"arrays of dtype {array.dtype!r} are not supported")
     data = compact(array)
     address = _made(runtime().tensor_view(data.ndim, code, data.nbytes, data.ctypes.data, None))
     ctypes.c_uint64.from_address(address + abi.OBJECT_DELETER).value = _RELEASE_ADDRESS
+    if shared and data is array and array.flags.writeable:
+        ctypes.c_int64.from_address(address + abi.TENSOR_FLAGS).value = abi.WRITABLE
     dims = (ctypes.c_int64 * data.ndim).from_address(address + abi.TENSOR_DIMS)
     dims[:] = list(data.shape)
     return _keep(address, data, original)
@@ -200,12 +231,12 @@ def _box_tuple(values: tuple[object, ...] | list[object]) -> int:
 # ----------------------------------------------------------------------------------------------------------- unboxing
 
 
-def unbox(address: int, arguments: Mapping[int, object], kind: str, originals: bool = True) -> Any:
+def unbox(address: int, arguments: Mapping[int, object], kind: str, home: Home, originals: bool = True) -> Any:
     """The Python value of a native object (whose reference stays the caller's).
 
     ``arguments`` maps the native objects of the running call's arguments to what the caller passed; with
     ``originals`` that very object is given back. ``kind`` is how other tensors appear: ``"numpy"``, ``"tensor"`` or
-    ``"torch"``.
+    ``"torch"``. ``home`` is the executable that is running: closures belong to it.
     """
     if originals and address in arguments:
         return arguments[address]
@@ -214,7 +245,7 @@ def unbox(address: int, arguments: Mapping[int, object], kind: str, originals: b
         return present(_tensor_array(address, code, arguments), kind)
     if what == Kind.TUPLE:
         fields = (ctypes.c_uint64 * first).from_address(address + abi.LIST_ITEMS)
-        return tuple([unbox(field, arguments, kind, originals) for field in fields])
+        return tuple([unbox(field, arguments, kind, home, originals) for field in fields])
     if what == Kind.SHAPE:
         return ShapeTuple((ctypes.c_int64 * first).from_address(address + abi.LIST_ITEMS)[:])
     if what == Kind.INT:
@@ -224,6 +255,8 @@ def unbox(address: int, arguments: Mapping[int, object], kind: str, originals: b
         return ctypes.c_double.from_address(address + abi.NUMBER_VALUE).value
     if what == Kind.PYTHON:
         return _kept[address][1]
+    if what == Kind.CLOSURE:
+        return Closure(home, address, kind)
     raise InternalError(f"native object of unknown kind {what}")
 
 

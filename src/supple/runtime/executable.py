@@ -17,8 +17,9 @@ from supple.base.registry import did_you_mean
 from supple.base.source import excerpt
 from supple.runtime import abi
 from supple.runtime.abi import ErrorSite, Status
-from supple.runtime.activation import Activation, print_values, require_headroom
-from supple.runtime.boxing import RESULT_KINDS, box, describe
+from supple.runtime.activation import Activation, fail_assertion, print_values, require_headroom
+from supple.runtime.boxing import RESULT_KINDS, box, box_none, describe
+from supple.runtime.closure import Closure
 from supple.runtime.entry import FastEntry
 from supple.runtime.native import Library, load_objects, runtime
 from supple.runtime.packed import get_global_func
@@ -30,10 +31,17 @@ _KEPT_ACTIVATIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class PackedCall:
-    """A call from compiled code into Python: a registered function, or ``R.print`` with its format."""
+    """A call from compiled code into Python. ``kind`` says what is called:
+
+    * ``"registered"``: the registered function ``name``; ``"context"``: the same, with the executable first;
+    * ``"function"``: nothing; the result is the registered function itself;
+    * ``"invoke"``: the first argument; ``"partial"``: nothing; the result is the first argument with the others fixed;
+    * ``"print"``, ``"assert"``: what ``R.print`` and ``R.assert_op`` do, with a ``format``.
+    """
 
     name: str
-    format: str | None = None
+    format: str = ""
+    kind: str = "registered"
 
 
 @dataclass(eq=False)
@@ -41,17 +49,19 @@ class Program:
     """All that was compiled, as plain data: what an artifact stores.
 
     ``objects`` is object code; ``functions`` are the entries; ``constants`` the tensors it refers to by index;
-    ``sites`` the places that can fail; ``calls`` the calls into Python; ``text`` the host functions for reading.
+    ``sites`` the places that can fail; ``calls`` the calls into Python; ``text`` the host functions for reading;
+    ``closures`` the functions that are used as values.
     """
 
     objects: tuple[bytes, ...]
     functions: tuple[FunctionInfo, ...]
-    constants: tuple[NDArray | str, ...] = ()
+    constants: tuple[NDArray | str | None, ...] = ()
     sites: tuple[ErrorSite, ...] = ()
     calls: tuple[PackedCall, ...] = ()
     text: str = ""
     results: str = "match"
     timings: Mapping[str, float] = field(default_factory=dict)
+    closures: tuple[FunctionInfo, ...] = ()
 
 
 class Executable:
@@ -63,8 +73,10 @@ class Executable:
         self.program = program
         self._constants = _Constants(program.constants)
         self.constants_address = self._constants.address
-        self._library: Library = load_objects(program.objects, [f.symbol for f in program.functions])
+        entries = dict.fromkeys(f.symbol for f in (*program.functions, *program.closures))
+        self._library: Library = load_objects(program.objects, entries)
         self._functions: dict[str, CompiledFunction] = {}
+        self._closures: dict[int, CompiledFunction] = {}
         for info in program.functions:
             self._functions[info.name] = compiled_function(self, info, self._library.addresses[info.symbol])
 
@@ -104,11 +116,17 @@ class Executable:
     def packed_function(self, call: int) -> Callable[..., Any]:
         """The Python function of a call from compiled code; raises `RegistryError` when it is not registered."""
         target = self.program.calls[call]
-        if target.format is not None:
-            return functools.partial(print_values, format=target.format)
-        function = get_global_func(target.name)
-        assert function is not None
-        return function
+        return _PYTHON[target.kind](self, target)
+
+    def call_closure(self, closure: Closure, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+        """Call the function behind a closure, on what it captured and the arguments."""
+        index = ctypes.c_int32.from_address(closure.address + abi.OBJECT_CODE).value
+        function = self._closures.get(index)
+        if function is None:
+            info = self.program.closures[index]
+            function = CompiledFunction(self, info, self._library.addresses[info.symbol])
+            self._closures[index] = function
+        return function.call_captured(closure, args, named)
 
 
 class CompiledFunction:
@@ -138,11 +156,22 @@ class CompiledFunction:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the function; where `compiled_function` found a faster way, this is what that falls back on."""
-        converters = self._converters
         if named:
             args = self.in_order(args, named)
+        return self._call(args, (), "tensor")
+
+    def call_captured(self, closure: Closure, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+        """Call the function of a closure: what it captured comes before the arguments."""
+        length = ctypes.c_int64.from_address(closure.address + abi.LIST_LENGTH).value
+        captured = (ctypes.c_uint64 * length).from_address(closure.address + abi.CLOSURE_CAPTURED)[:]
+        if named:
+            args = self.in_order(args, named, length)
+        return self._call(args, captured, closure.kind)
+
+    def _call(self, args: tuple[Any, ...], captured: Sequence[int], kind: str) -> Any:
+        converters = self._converters[len(captured) :] if captured else self._converters
         if len(args) != len(converters):
-            raise ArgumentError(self._wrong_count(len(args)))
+            raise ArgumentError(self._wrong_count(len(args), len(captured)))
         if self._calls_python:
             require_headroom()
         try:
@@ -150,7 +179,7 @@ class CompiledFunction:
         except IndexError:
             activation = Activation(self.executable, self.info)
         try:
-            activation.begin(args)
+            activation.begin(args, captured)
             if self._plan is not None and activation.bind(args, self._plan):
                 activation.kind = "numpy"
             else:
@@ -161,8 +190,7 @@ class CompiledFunction:
             status = self._native(activation.address, activation.args_address, activation.result_address)
             if status:
                 raise self._failure(activation, status, args)
-            kind = self._results if self._results != "match" else activation.kind or "tensor"
-            return activation.take_result(kind)
+            return activation.take_result(self._results if self._results != "match" else activation.kind or kind)
         finally:
             activation.end()
             if len(self._free) < _KEPT_ACTIVATIONS:
@@ -179,11 +207,12 @@ class CompiledFunction:
     def __repr__(self) -> str:
         return f"<compiled function {self.info}>"
 
-    def in_order(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """All arguments in the order of the parameters; raises `ArgumentError` where names or number do not fit."""
-        names = [p.name for p in self.info.params]
+    def in_order(self, args: tuple[Any, ...], named: Mapping[str, Any], captured: int = 0) -> tuple[Any, ...]:
+        """All arguments in the order of the parameters (but the first ``captured``); raises `ArgumentError` where names
+        or number do not fit."""
+        names = [p.name for p in self.info.params[captured:]]
         if len(args) > len(names):
-            raise ArgumentError(self._wrong_count(len(args) + len(named)))
+            raise ArgumentError(self._wrong_count(len(args) + len(named), captured))
         for name in named:
             if name not in names:
                 raise ArgumentError(f"{self.info.title}: no parameter {name!r}{did_you_mean(name, names)}")
@@ -195,9 +224,9 @@ class CompiledFunction:
             raise ArgumentError(f"{self.info.title}: no argument for {', '.join(absent)}")
         return (*args, *(named[name] for name in rest))
 
-    def _wrong_count(self, count: int) -> str:
-        names = ", ".join(p.name for p in self.info.params)
-        expected = len(self._converters)
+    def _wrong_count(self, count: int, captured: int) -> str:
+        names = ", ".join(p.name for p in self.info.params[captured:])
+        expected = len(self._converters) - captured
         return f"{self.info.title}: expected {expected} argument{'' if expected == 1 else 's'} ({names}), got {count}"
 
     def _refuse_overlap(self, activation: Activation) -> None:
@@ -234,8 +263,9 @@ class CompiledFunction:
         site = self.executable.program.sites[number]
         actual = _object_came(values) if site.detail == "{object}" else _fill(site.detail, values)
         outermost = values[5] == activation.words[abi.CONTEXT_DEPTH // 8] + 1
-        if site.kind == "parameter" and site.param is not None and outermost:
-            actual = _shape_of(args[site.param], self.info.params[site.param].spec, actual)
+        place = -1 if site.param is None else site.param - activation.captured
+        if site.kind == "parameter" and site.param is not None and outermost and place >= 0:
+            actual = _shape_of(args[place], self.info.params[site.param].spec, actual)
         message = _fill(site.message, values).replace("{actual}", actual)
         if site.kind == "parameter":
             return ArgumentError(message)
@@ -254,6 +284,24 @@ def compiled_function(executable: Executable, info: FunctionInfo, address: int) 
     return function
 
 
+_PYTHON: Mapping[str, Callable[[Executable, PackedCall], Callable[..., Any]]] = {
+    "registered": lambda executable, call: _registered(call.name),
+    "context": lambda executable, call: functools.partial(_registered(call.name), executable),
+    "function": lambda executable, call: lambda: _registered(call.name),
+    "invoke": lambda executable, call: lambda function, *args: function(*args),
+    "partial": lambda executable, call: functools.partial,
+    "print": lambda executable, call: functools.partial(print_values, format=call.format),
+    "assert": lambda executable, call: functools.partial(fail_assertion, format=call.format),
+}
+"""What compiled code calls in Python, by the kind of the call."""
+
+
+def _registered(name: str) -> Callable[..., Any]:
+    function = get_global_func(name)
+    assert function is not None
+    return function
+
+
 def _shape_of(value: object, spec: object, otherwise: str) -> str:
     if isinstance(spec, TensorSpec):
         shape = getattr(value, "shape", None)
@@ -268,7 +316,12 @@ def _object_came(values: Sequence[int]) -> str:
         return f"a tensor of {abi.DTYPE_OF_CODE[code]}" + (f" with {count} dimensions" if count >= 0 else "")
     if kind == abi.Kind.INT or kind == abi.Kind.FLOAT:
         return f"a number ({abi.DTYPE_OF_CODE.get(code, 'unknown dtype')})"
-    names = {abi.Kind.TUPLE: "a tuple", abi.Kind.SHAPE: "a shape", abi.Kind.PYTHON: "a string or another Python object"}
+    names = {
+        abi.Kind.TUPLE: "a tuple",
+        abi.Kind.SHAPE: "a shape",
+        abi.Kind.PYTHON: "a string or another Python object",
+        abi.Kind.CLOSURE: "a function",
+    }
     return names[abi.Kind(kind)] + (f" of {count}" if count >= 0 else "")
 
 
@@ -279,14 +332,14 @@ def _fill(message: str, values: Sequence[int]) -> str:
 class _Constants:
     """Constants in memory, 64-byte aligned, and the table of pointers that compiled code reads."""
 
-    def __init__(self, constants: Sequence[NDArray | str]) -> None:
-        self._arrays = [_aligned(c) for c in constants if not isinstance(c, str)]
+    def __init__(self, constants: Sequence[NDArray | str | None]) -> None:
+        self._arrays = [_aligned(c) for c in constants if c is not None and not isinstance(c, str)]
         arrays = iter(self._arrays)
         self._objects: list[int] = []
         pointers: list[int] = []
         for constant in constants:
-            if isinstance(constant, str):
-                self._objects.append(box(constant))
+            if constant is None or isinstance(constant, str):
+                self._objects.append(box_none() if constant is None else box(constant))
                 pointers.append(self._objects[-1])
             else:
                 pointers.append(next(arrays).ctypes.data)

@@ -29,46 +29,73 @@ done:
   ret void
 }
 
+; When the last reference goes, the object's parts are given up as well. There is no recursion, since chains of objects
+; can be long: dead objects wait in a list, linked through the fields that held their counts.
 define void @decref(ptr %object) {
   %none = icmp eq ptr %object, null
   br i1 %none, label %done, label %count
 count:
   %old = atomicrmw sub ptr %object, i64 1 acq_rel
   %last = icmp eq i64 %old, 1
-  br i1 %last, label %destroy, label %done
+  br i1 %last, label %first, label %done
+first:
+  store ptr null, ptr %object
+  br label %destroy
 destroy:
-  %kind.at = getelementptr i8, ptr %object, i64 8
+  %dead = phi ptr [ %object, %first ], [ %rest, %follow ]
+  %others = load ptr, ptr %dead
+  %kind.at = getelementptr i8, ptr %dead, i64 8
   %kind = load i32, ptr %kind.at
-  switch i32 %kind, label %delete [ i32 1, label %tensor
-                                    i32 2, label %tuple ]
+  %length.at = getelementptr i8, ptr %dead, i64 24
+  switch i32 %kind, label %parts [ i32 1, label %tensor
+                                   i32 2, label %tuple
+                                   i32 7, label %closure ]
 tensor:
-  %owner.at = getelementptr i8, ptr %object, i64 32
-  %owner = load ptr, ptr %owner.at
-  call void @decref(ptr %owner)
-  br label %delete
+  br label %parts
 tuple:
-  %length.at = getelementptr i8, ptr %object, i64 24
-  %length = load i64, ptr %length.at
-  %fields = getelementptr i8, ptr %object, i64 32
+  %fields = load i64, ptr %length.at
+  br label %parts
+closure:
+  %captured = load i64, ptr %length.at
+  br label %parts
+parts:
+  %count.of = phi i64 [ 0, %destroy ], [ 1, %tensor ], [ %fields, %tuple ], [ %captured, %closure ]
+  %offset = phi i64 [ 32, %destroy ], [ 32, %tensor ], [ 32, %tuple ], [ 48, %closure ]
+  %base = getelementptr i8, ptr %dead, i64 %offset
   br label %next
 next:
-  %i = phi i64 [ 0, %tuple ], [ %i.next, %field ]
-  %more = icmp slt i64 %i, %length
-  br i1 %more, label %field, label %delete
-field:
-  %field.at = getelementptr ptr, ptr %fields, i64 %i
-  %value = load ptr, ptr %field.at
-  call void @decref(ptr %value)
+  %i = phi i64 [ 0, %parts ], [ %i.next, %step ]
+  %list = phi ptr [ %others, %parts ], [ %list.next, %step ]
+  %more = icmp slt i64 %i, %count.of
+  br i1 %more, label %part, label %delete
+part:
+  %part.at = getelementptr ptr, ptr %base, i64 %i
+  %value = load ptr, ptr %part.at
+  %absent = icmp eq ptr %value, null
+  br i1 %absent, label %step, label %give
+give:
+  %before = atomicrmw sub ptr %value, i64 1 acq_rel
+  %gone = icmp eq i64 %before, 1
+  br i1 %gone, label %push, label %step
+push:
+  store ptr %list, ptr %value
+  br label %step
+step:
+  %list.next = phi ptr [ %list, %part ], [ %list, %give ], [ %value, %push ]
   %i.next = add i64 %i, 1
   br label %next
 delete:
-  %deleter.at = getelementptr i8, ptr %object, i64 16
+  %deleter.at = getelementptr i8, ptr %dead, i64 16
   %deleter = load ptr, ptr %deleter.at
   %kept = icmp eq ptr %deleter, null
-  br i1 %kept, label %done, label %run
+  br i1 %kept, label %follow, label %run
 run:
-  call void %deleter(ptr %object)
-  br label %done
+  call void %deleter(ptr %dead)
+  br label %follow
+follow:
+  %rest = phi ptr [ %list, %delete ], [ %list, %run ]
+  %finished = icmp eq ptr %rest, null
+  br i1 %finished, label %done, label %destroy
 done:
   ret void
 }
@@ -104,7 +131,7 @@ define ptr @tensor_new(i64 %ndim, i32 %code, i64 %nbytes) {
   br i1 %fits, label %allocate, label %fail
 allocate:
   %dims = mul i64 %ndim, 8
-  %header = add i64 %dims, 56
+  %header = add i64 %dims, 64
   %slack = add i64 %header, 64
   %total = add i64 %slack, %nbytes
   %object = call ptr @object_new(i64 %total, i32 1, i32 %code)
@@ -125,6 +152,8 @@ fill:
   store i64 %ndim, ptr %ndim.at
   %nbytes.at = getelementptr i8, ptr %object, i64 48
   store i64 %nbytes, ptr %nbytes.at
+  %flags.at = getelementptr i8, ptr %object, i64 56
+  store i64 1, ptr %flags.at
   ret ptr %object
 fail:
   ret ptr null
@@ -132,12 +161,22 @@ fail:
 
 define ptr @tensor_view(i64 %ndim, i32 %code, i64 %nbytes, ptr %data, ptr %owner) {
   %dims = mul i64 %ndim, 8
-  %header = add i64 %dims, 56
+  %header = add i64 %dims, 64
   %object = call ptr @object_new(i64 %header, i32 1, i32 %code)
   %none = icmp eq ptr %object, null
   br i1 %none, label %done, label %fill
 fill:
+  %flags.at = getelementptr i8, ptr %object, i64 56
+  store i64 0, ptr %flags.at
   call void @incref(ptr %owner)
+  %own = icmp eq ptr %owner, null
+  br i1 %own, label %view, label %inherit
+inherit:
+  %owner.flags.at = getelementptr i8, ptr %owner, i64 56
+  %owner.flags = load i64, ptr %owner.flags.at
+  store i64 %owner.flags, ptr %flags.at
+  br label %view
+view:
   %data.at = getelementptr i8, ptr %object, i64 24
   store ptr %data, ptr %data.at
   %owner.at = getelementptr i8, ptr %object, i64 32
@@ -182,6 +221,68 @@ define ptr @tuple_new(i64 %length) {
 
 define ptr @shape_new(i64 %length) {
   %object = call ptr @list_new(i64 %length, i32 3)
+  ret ptr %object
+}
+
+; captured values are left null
+define ptr @closure_new(i64 %length, ptr %code, i64 %params, i32 %index) {
+  %items = mul i64 %length, 8
+  %bytes = add i64 %items, 48
+  %object = call ptr @object_new(i64 %bytes, i32 7, i32 %index)
+  %none = icmp eq ptr %object, null
+  br i1 %none, label %done, label %fill
+fill:
+  %length.at = getelementptr i8, ptr %object, i64 24
+  store i64 %length, ptr %length.at
+  %code.at = getelementptr i8, ptr %object, i64 32
+  store ptr %code, ptr %code.at
+  %params.at = getelementptr i8, ptr %object, i64 40
+  store i64 %params, ptr %params.at
+  %first = getelementptr i8, ptr %object, i64 48
+  br label %next
+next:
+  %i = phi i64 [ 0, %fill ], [ %i.next, %clear ]
+  %more = icmp slt i64 %i, %length
+  br i1 %more, label %clear, label %done
+clear:
+  %item.at = getelementptr ptr, ptr %first, i64 %i
+  store ptr null, ptr %item.at
+  %i.next = add i64 %i, 1
+  br label %next
+done:
+  ret ptr %object
+}
+
+define ptr @closure_extend(ptr %closure, i64 %more) {
+  %index.at = getelementptr i8, ptr %closure, i64 12
+  %index = load i32, ptr %index.at
+  %length.at = getelementptr i8, ptr %closure, i64 24
+  %length = load i64, ptr %length.at
+  %code.at = getelementptr i8, ptr %closure, i64 32
+  %code = load ptr, ptr %code.at
+  %params.at = getelementptr i8, ptr %closure, i64 40
+  %params = load i64, ptr %params.at
+  %total = add i64 %length, %more
+  %object = call ptr @closure_new(i64 %total, ptr %code, i64 %params, i32 %index)
+  %none = icmp eq ptr %object, null
+  br i1 %none, label %done, label %fill
+fill:
+  %from = getelementptr i8, ptr %closure, i64 48
+  %to = getelementptr i8, ptr %object, i64 48
+  br label %next
+next:
+  %i = phi i64 [ 0, %fill ], [ %i.next, %copy ]
+  %left = icmp slt i64 %i, %length
+  br i1 %left, label %copy, label %done
+copy:
+  %from.at = getelementptr ptr, ptr %from, i64 %i
+  %value = load ptr, ptr %from.at
+  call void @incref(ptr %value)
+  %to.at = getelementptr ptr, ptr %to, i64 %i
+  store ptr %value, ptr %to.at
+  %i.next = add i64 %i, 1
+  br label %next
+done:
   ret ptr %object
 }
 
@@ -269,7 +370,7 @@ bind:
   store ptr %data, ptr %data.to
   %dims.from = getelementptr i8, ptr %object, i64 32
   %dims = load ptr, ptr %dims.from
-  %dims.to = getelementptr i8, ptr %header, i64 56
+  %dims.to = getelementptr i8, ptr %header, i64 64
   br label %dim
 dim:
   %d = phi i64 [ 0, %bind ], [ %d.next, %copy ]
@@ -321,7 +422,7 @@ dim:
   %more = icmp slt i64 %d, %ndim
   br i1 %more, label %copy, label %done
 copy:
-  %from = getelementptr i8, ptr %object, i64 56
+  %from = getelementptr i8, ptr %object, i64 64
   %from.at = getelementptr i64, ptr %from, i64 %d
   %size = load i64, ptr %from.at
   %to = getelementptr i8, ptr %result, i64 40

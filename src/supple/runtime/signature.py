@@ -19,6 +19,7 @@ from supple.base import dtypes
 from supple.base.errors import ArgumentError
 from supple.runtime import abi
 from supple.runtime.boxing import box, box_array, box_shape, check_number, compact, describe, kind_of
+from supple.runtime.closure import Closure
 from supple.runtime.native import runtime
 from supple.runtime.tensor import NDArray, Tensor, as_array
 
@@ -27,6 +28,7 @@ class CallState(Protocol):
     """What converters need of a running call (see ``activation``)."""
 
     words: memoryview[int]
+    executable: Any
     kind: str | None
     keep: list[object]
 
@@ -36,11 +38,13 @@ class CallState(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """A tensor; ``dtype`` None and ``ndim`` -1 when unknown. ``text`` is the type for messages."""
+    """A tensor; ``dtype`` None and ``ndim`` -1 when unknown. ``text`` is the type for messages. ``kept``: compiled code
+    may keep it beyond the call, or write into it, so that it needs a native object of its own."""
 
     text: str
     dtype: str | None = None
     ndim: int = -1
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,14 @@ class AnySpec:
     text: str
 
 
-Spec = TensorSpec | ShapeSpec | NumberSpec | TupleSpec | StringSpec | AnySpec
+@dataclass(frozen=True, slots=True)
+class CallableSpec:
+    """A function: a closure of compiled code, or any Python callable."""
+
+    text: str
+
+
+Spec = TensorSpec | ShapeSpec | NumberSpec | TupleSpec | StringSpec | AnySpec | CallableSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +131,7 @@ class FunctionInfo:
 
 def header_words(spec: Spec) -> int:
     """How many 64-bit words of an activation a parameter's tensor header takes (0: the value is boxed)."""
-    if isinstance(spec, TensorSpec) and spec.ndim >= 0 and spec.dtype is not None:
+    if isinstance(spec, TensorSpec) and spec.ndim >= 0 and spec.dtype is not None and not spec.kept:
         return abi.TENSOR_DIMS // 8 + spec.ndim
     return 0
 
@@ -300,7 +311,8 @@ def _boxed(where: str, spec: Spec, value: Any, activation: CallState) -> int:
         if spec.ndim >= 0 and array.ndim != spec.ndim:
             raise ArgumentError(f"{where}: expected {spec.text}, got {describe(array)}")
         try:
-            return box_array(_compacted(where, array), value)
+            data = _compacted(where, array)
+            return box_array(data, value, shared=data is array)
         except TypeError as error:
             raise ArgumentError(f"{where}: {error}") from None
     if isinstance(spec, ShapeSpec):
@@ -316,6 +328,11 @@ def _boxed(where: str, spec: Spec, value: Any, activation: CallState) -> int:
         return _boxed_tuple(where, spec, value, activation)
     if isinstance(spec, StringSpec) and not isinstance(value, str):
         raise ArgumentError(f"{where}: expected a string, got {describe(value)}")
+    if isinstance(spec, CallableSpec) and not callable(value):
+        raise ArgumentError(f"{where}: expected a function, got {describe(value)}")
+    if isinstance(value, Closure) and value.executable is activation.executable:
+        runtime().incref(value.address)
+        return value.address
     if activation.kind is None and (isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")):
         activation.kind = kind_of(value)
     try:
