@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from supple import error, ops, relax, runtime, script, te, tirx, transform
+    from supple import error, ops, relax, runtime, script, te, tirx, topi, transform
     from supple.base.target import target as Target
     from supple.driver import compile, lower
     from supple.ir.module import IRModule
@@ -35,6 +35,7 @@ _NAMES: dict[str, tuple[str, str | None]] = {
     "remove_global_func": ("supple.runtime.packed", "remove_global_func"),
     "runtime": ("supple.runtime", None),
     "script": ("supple.script", None),
+    "topi": ("supple.topi", None),
     "transform": ("supple.transform", None),
 }
 
@@ -56,6 +57,7 @@ __all__ = [
     "script",
     "te",
     "tirx",
+    "topi",
     "transform",
 ]
 

@@ -60,6 +60,8 @@ ROWS: tuple[Row, ...] = (
     Row("tvm.testing.env", "supple.compat.testing_env"),
     Row("tvm.testing.utils", "supple.compat.testing"),
     Row("tvm.tir", "supple.tirx"),
+    Row("tvm.topi", "supple.topi"),
+    Row("tvm.topi.nn", "supple.topi.nn"),
     Row("tvm.transform", "supple.transform"),
     Row("tvm.ir.transform", "supple.transform"),
     Row("tvm.tirx", "supple.tirx"),

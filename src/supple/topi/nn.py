@@ -1,0 +1,370 @@
+"""``topi.nn``: contractions, convolutions, pools, normalisation, activations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from supple.build import te
+from supple.build.te import TensorValue
+from supple.ir.expr import And, IntImm, Select, const
+from supple.ir.node import Expr
+from supple.sym.simplify import SHAPES
+from supple.topi.apply import apply
+
+
+def relu(x: TensorValue) -> TensorValue:
+    """``max(x, 0)``; NaN stays."""
+    return apply("nn.relu", x)
+
+
+def leaky_relu(x: TensorValue, alpha: float) -> TensorValue:
+    """``x`` above zero, ``alpha * x`` below."""
+    return apply("nn.leakyrelu", x, alpha=alpha)
+
+
+def prelu(x: TensorValue, slope: TensorValue, axis: int = 1) -> TensorValue:
+    """``x`` above zero, ``slope * x`` below, with a slope for each channel."""
+    return apply("nn.prelu", x, slope, axis=axis)
+
+
+def softplus(x: TensorValue, beta: float = 1.0, threshold: float = 20.0) -> TensorValue:
+    """``log(1 + exp(beta x)) / beta``, ``x`` above the threshold."""
+    return apply("nn.softplus", x, beta=beta, threshold=threshold)
+
+
+def softmax(x: TensorValue, axis: int = -1) -> TensorValue:
+    """Exponentials, normalised along an axis."""
+    return apply("nn.softmax", x, axis=axis)
+
+
+def log_softmax(x: TensorValue, axis: int = -1) -> TensorValue:
+    """The logarithm of `softmax`."""
+    return apply("nn.log_softmax", x, axis=axis)
+
+
+def flatten(data: TensorValue) -> TensorValue:
+    """All axes but the first as one."""
+    return apply("nn.batch_flatten", data)
+
+
+# -------------------------------------------------------------------------------------------------------- contractions
+
+
+def matmul(
+    tensor_a: TensorValue,
+    tensor_b: TensorValue,
+    bias: TensorValue | None = None,
+    out_dtype: str | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+) -> TensorValue:
+    """The product of matrices (batched like numpy's), plus a bias."""
+    a = _swapped(tensor_a) if transpose_a else tensor_a
+    b = _swapped(tensor_b) if transpose_b else tensor_b
+    result = apply("matmul", a, b, out_dtype=out_dtype)
+    return result if bias is None else apply("add", result, bias)
+
+
+def dense(
+    data: TensorValue, weight: TensorValue, bias: TensorValue | None = None, out_dtype: str | None = None
+) -> TensorValue:
+    """``data @ weight.T + bias``."""
+    return matmul(data, weight, bias, out_dtype, transpose_b=True)
+
+
+def batch_matmul(
+    tensor_a: TensorValue,
+    tensor_b: TensorValue,
+    oshape: None = None,
+    out_dtype: str | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = True,
+) -> TensorValue:
+    """Products of the matrices of two batches; the right ones are transposed unless said otherwise."""
+    return matmul(tensor_a, tensor_b, None, out_dtype, transpose_a, transpose_b)
+
+
+def _swapped(x: TensorValue) -> TensorValue:
+    axes = [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2]
+    return apply("permute_dims", x, axes=axes)
+
+
+# -------------------------------------------------------------------------------------------------------- convolutions
+
+
+def _kernel_layout(data_layout: str, kernel_layout: str) -> str:
+    spatial = data_layout.replace("N", "").replace("C", "")
+    return kernel_layout or (f"OI{spatial}" if data_layout.startswith("NC") else f"{spatial}IO")
+
+
+def _extents(data: TensorValue, kernel: TensorValue, data_layout: str, kernel_layout: str) -> list[int]:
+    """The kernel's extents along the spatial axes; symbolic ones are refused where they must be numbers."""
+    found = []
+    for letter in data_layout.replace("N", "").replace("C", ""):
+        extent = kernel.shape[kernel_layout.index(letter)]
+        if not isinstance(extent, IntImm):
+            raise TypeError("topi.nn: padding='SAME' needs a kernel of known size")
+        found.append(extent.value)
+    return found
+
+
+def _padding(padding: Any, extents: Callable[[], list[int]], dilation: Any) -> Any:
+    """``"VALID"`` and ``"SAME"`` (for stride 1, more behind than before) as numbers."""
+    if not isinstance(padding, str):
+        return padding
+    sizes = extents()
+    if padding == "VALID":
+        return [0] * (2 * len(sizes))
+    if padding != "SAME":
+        raise ValueError(f"topi.nn: padding is 'VALID', 'SAME' or numbers, got {padding!r}")
+    steps = list(dilation) if isinstance(dilation, (list, tuple)) else [dilation] * len(sizes)
+    total = [(size - 1) * step for size, step in zip(sizes, steps, strict=True)]
+    return [t // 2 for t in total] + [t - t // 2 for t in total]
+
+
+def _conv(
+    rank: int,
+    data: TensorValue,
+    kernel: TensorValue,
+    strides: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    data_layout: str,
+    kernel_layout: str,
+    out_dtype: str | None,
+) -> TensorValue:
+    layout = _kernel_layout(data_layout, kernel_layout)
+    given = _padding(padding, lambda: _extents(data, kernel, data_layout, layout), dilation)
+    return apply(
+        f"nn.conv{rank}d", data, kernel, strides=strides, padding=given, dilation=dilation, groups=groups,
+        data_layout=data_layout, kernel_layout=layout, out_dtype=out_dtype,
+    )  # fmt: skip
+
+
+def conv1d(
+    data: TensorValue,
+    kernel: TensorValue,
+    strides: Any = 1,
+    padding: Any = "VALID",
+    dilation: Any = 1,
+    groups: int = 1,
+    data_layout: str = "NCW",
+    kernel_layout: str = "",
+    out_dtype: str | None = None,
+) -> TensorValue:
+    """Convolution along one axis."""
+    return _conv(1, data, kernel, strides, padding, dilation, groups, data_layout, kernel_layout, out_dtype)
+
+
+def conv2d(
+    input: TensorValue,
+    filter: TensorValue,
+    strides: Any,
+    padding: Any,
+    dilation: Any,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "",
+    out_dtype: str | None = None,
+) -> TensorValue:
+    """Convolution of images."""
+    return _conv(2, input, filter, strides, padding, dilation, 1, data_layout, kernel_layout, out_dtype)
+
+
+def conv2d_nchw(
+    Input: TensorValue, Filter: TensorValue, stride: Any, padding: Any, dilation: Any, out_dtype: str | None = None
+) -> TensorValue:
+    """Convolution of images with channels first."""
+    return _conv(2, Input, Filter, stride, padding, dilation, 1, "NCHW", "OIHW", out_dtype)
+
+
+def conv2d_nhwc(
+    Input: TensorValue, Filter: TensorValue, stride: Any, padding: Any, dilation: Any, out_dtype: str | None = "float32"
+) -> TensorValue:
+    """Convolution of images with channels last (kernels HWIO)."""
+    return _conv(2, Input, Filter, stride, padding, dilation, 1, "NHWC", "HWIO", out_dtype)
+
+
+def group_conv2d_nchw(
+    Input: TensorValue,
+    Filter: TensorValue,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    out_dtype: str | None = None,
+) -> TensorValue:
+    """Convolution in groups of channels."""
+    return _conv(2, Input, Filter, stride, padding, dilation, groups, "NCHW", "OIHW", out_dtype)
+
+
+def conv3d_ncdhw(
+    Input: TensorValue,
+    Filter: TensorValue,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int = 1,
+    out_dtype: str | None = None,
+) -> TensorValue:
+    """Convolution of volumes with channels first."""
+    return _conv(3, Input, Filter, stride, padding, dilation, groups, "NCDHW", "OIDHW", out_dtype)
+
+
+def conv2d_transpose_nchw(
+    Input: TensorValue, Filter: TensorValue, strides: Any, padding: Any, out_dtype: str | None, output_padding: Any
+) -> TensorValue:
+    """The transposed convolution of images with channels first (kernels IOHW)."""
+    return apply(
+        "nn.conv2d_transpose", Input, Filter, strides=strides, padding=padding, output_padding=output_padding,
+        data_layout="NCHW", kernel_layout="IOHW", out_dtype=out_dtype,
+    )  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------------------- pools
+
+
+def _pool(
+    rank: int,
+    data: TensorValue,
+    kernel: Any,
+    stride: Any,
+    dilation: Any,
+    padding: Any,
+    pool_type: str,
+    ceil_mode: bool,
+    layout: str,
+    count_include_pad: bool,
+) -> TensorValue:
+    if pool_type not in ("max", "avg"):
+        raise ValueError(f"topi.nn: pool_type is 'max' or 'avg', got {pool_type!r}")
+    return apply(
+        f"nn.{pool_type}_pool{rank}d", data, pool_size=kernel, strides=stride, padding=padding, dilation=dilation,
+        ceil_mode=ceil_mode, count_include_pad=count_include_pad, layout=layout,
+    )  # fmt: skip
+
+
+def pool1d(
+    data: TensorValue,
+    kernel: Any,
+    stride: Any,
+    dilation: Any,
+    padding: Any,
+    pool_type: str,
+    ceil_mode: bool = False,
+    layout: str = "NCW",
+    count_include_pad: bool = True,
+) -> TensorValue:
+    """Maxima or means of windows along one axis."""
+    return _pool(1, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+
+
+def pool2d(
+    data: TensorValue,
+    kernel: Any,
+    stride: Any,
+    dilation: Any,
+    padding: Any,
+    pool_type: str,
+    ceil_mode: bool = False,
+    layout: str = "NCHW",
+    count_include_pad: bool = True,
+) -> TensorValue:
+    """Maxima or means of windows of images."""
+    return _pool(2, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+
+
+def pool3d(
+    data: TensorValue,
+    kernel: Any,
+    stride: Any,
+    dilation: Any,
+    padding: Any,
+    pool_type: str,
+    ceil_mode: bool = False,
+    layout: str = "NCDHW",
+    count_include_pad: bool = True,
+) -> TensorValue:
+    """Maxima or means of windows of volumes."""
+    return _pool(3, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+
+
+def global_pool(data: TensorValue, pool_type: str, layout: str = "NCHW") -> TensorValue:
+    """The maximum or mean of each channel, with spatial axes of extent 1."""
+    axes = [n for n, letter in enumerate(layout) if letter not in "NC"]
+    return apply("max" if pool_type == "max" else "mean", data, axis=axes, keepdims=True)
+
+
+def adaptive_pool(data: TensorValue, output_size: Sequence[int], pool_type: str, layout: str = "NCHW") -> TensorValue:
+    """Means of windows that divide the image into ``output_size``."""
+    if pool_type != "avg":
+        raise ValueError("topi.nn.adaptive_pool: pool_type is 'avg'")
+    return apply("nn.adaptive_avg_pool2d", data, output_size=output_size, layout=layout)
+
+
+# ------------------------------------------------------------------------------------------------------- normalisation
+
+
+def layer_norm(
+    data: TensorValue, gamma: TensorValue, beta: TensorValue, axis: Any, epsilon: float = 1e-5
+) -> TensorValue:
+    """Normalised over some axes, scaled and shifted."""
+    return apply("nn.layer_norm", data, gamma, beta, axes=axis, epsilon=epsilon)
+
+
+def rms_norm(data: TensorValue, weight: TensorValue, axis: Any, epsilon: float = 1e-5) -> TensorValue:
+    """Divided by the root of the mean square over some axes, scaled."""
+    return apply("nn.rms_norm", data, weight, axes=axis, epsilon=epsilon)
+
+
+def group_norm(
+    data: TensorValue,
+    gamma: TensorValue,
+    beta: TensorValue,
+    num_groups: int,
+    channel_axis: int,
+    axes: Any,
+    epsilon: float = 1e-5,
+) -> TensorValue:
+    """Normalised over groups of channels, scaled and shifted."""
+    return apply(
+        "nn.group_norm", data, gamma, beta, num_groups=num_groups, channel_axis=channel_axis, axes=axes, epsilon=epsilon
+    )
+
+
+def instance_norm(
+    data: TensorValue, gamma: TensorValue, beta: TensorValue, channel_axis: int, axis: Any, epsilon: float = 1e-5
+) -> TensorValue:
+    """Normalised over each channel of each instance, scaled and shifted."""
+    return apply("nn.instance_norm", data, gamma, beta, channel_axis=channel_axis, axes=axis, epsilon=epsilon)
+
+
+def pad(
+    data: TensorValue, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, pad_value: float = 0.0
+) -> TensorValue:
+    """A constant border."""
+    after = pad_before if pad_after is None else pad_after
+    if any(isinstance(p, Expr) and not isinstance(p, IntImm) for p in (*pad_before, *after)):
+        raise TypeError("topi.nn.pad: the widths must be numbers")
+    width = [int(p) for pair in zip(pad_before, after, strict=True) for p in pair]
+    return apply("nn.pad", data, pad_width=width, pad_mode="constant", pad_value=pad_value)
+
+
+def dilate(data: TensorValue, strides: Sequence[int], dilation_value: float = 0.0) -> TensorValue:
+    """Elements ``strides`` apart, a constant between them."""
+    if len(strides) != data.ndim:
+        raise ValueError(f"topi.nn.dilate: expected {data.ndim} strides, got {len(strides)}")
+    extents: list[Any] = list(data.shape)
+    shape = [SHAPES.simplify((extent - 1) * step + 1) for extent, step in zip(extents, strides, strict=True)]
+
+    def element(*index: Any) -> Expr:
+        inside: Any = True
+        for i, step in zip(index, strides, strict=True):
+            if step != 1:
+                inside = (i % step == 0) if inside is True else And(inside, i % step == 0)
+        source = data[tuple(i // step for i, step in zip(index, strides, strict=True))]
+        fill = const(dilation_value, data.dtype)
+        return source if inside is True else Select(inside, source, fill)
+
+    return te.compute(shape, element, "dilated")
