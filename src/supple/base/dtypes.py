@@ -177,7 +177,10 @@ def widened(value: object) -> np.ndarray[Any, Any]:
     """An array of floats narrower than float32 as float32 (exact); any other as it is."""
     values = np.asarray(value)
     name = _BY_NUMPY.get(values.dtype)
-    return values.astype("float32") if name is not None and is_narrow(name) else values
+    if name is None or not is_narrow(name):
+        return values
+    with np.errstate(all="ignore"):  # numpy warns of NaN that becomes another NaN
+        return values.astype("float32")
 
 
 def finfo(name: str) -> Any:

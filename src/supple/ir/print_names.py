@@ -91,7 +91,7 @@ def float_text(value: float, dtype: str) -> str:
     """The shortest decimal that reads back to the same value in ``dtype``; ``"inf"``, ``"-inf"``, ``"nan"`` quoted."""
     if value != value:
         return '"nan"'
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         number = dtypes.to_numpy(dtypes.element(dtype)).type(value)
     if np.isnan(number):  # what is too large for a dtype without infinities
         return '"nan"'

@@ -229,7 +229,7 @@ def _compared(kind: type[Node], mode: _Mode) -> _Compared:
 def _float_bits(value: float, dtype: str) -> bytes:
     if value != value:
         return b"nan"
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         return bytes(np.asarray(value, dtypes.to_numpy(dtypes.element(dtype))).tobytes())
 
 
