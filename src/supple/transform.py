@@ -20,6 +20,7 @@ from supple.passes.fold_constant import fold_constant
 from supple.passes.fuse_ops import MAX_GROUP, fuse_ops
 from supple.passes.fuse_tir import fuse_tir
 from supple.passes.legalize import legalize
+from supple.passes.lift_functions import lift_functions
 
 
 class PassContext:
@@ -129,6 +130,11 @@ def module_pass(
     return make if run is None else make(run)
 
 
+def LambdaLift() -> Pass:
+    """Local functions become private functions of the module, and closures where they are values."""
+    return Pass("LambdaLift", lift_functions)
+
+
 def LegalizeOps(customize_legalize_map: Mapping[str, Callable[[BlockBuilder, Call], Expr]] | None = None) -> Pass:
     """Operators become ``call_tir`` of loop functions; the map replaces the definition of some by full name."""
     return Pass("LegalizeOps", lambda mod: legalize(mod, customize_legalize_map))
@@ -171,6 +177,7 @@ __all__ = [
     "FoldConstant",
     "FuseOps",
     "FuseTIR",
+    "LambdaLift",
     "LegalizeOps",
     "Pass",
     "PassContext",

@@ -140,22 +140,19 @@ def _moved(binding: VarBinding, outer: set[int], names: set[str]) -> tuple[Globa
     variables, symbols = _free(func, binding.var, outer)
     bare = {id(s) for v in variables for s in _standing_alone(v.ty)}
     numbers = [s for s in symbols if id(s) not in bare]
-    renamed: dict[Var, Node] = {s: Var(s.name, s.ty) for s in symbols}
-    for var in variables:
-        renamed[var] = Var(var.name, None if var.ty is None else substitute(var.ty, renamed))
-    name = _unique(binding.var.name, names)
-    inside = substitute(func, renamed)
-    captured = tuple(renamed[v] for v in (*numbers, *variables))
-    params = (*captured, *inside.params)
+    copies: dict[Var, Node] = {v: Var(v.name, v.ty) for v in variables}
+    inside = substitute(func, copies)
+    first = (*numbers, *(copies[v] for v in variables))
     attrs = {key: value for key, value in func.attrs.items() if key != "global_symbol"}
+    params = (*first, *inside.params)
     made = Function(params, inside.body, inside.ret_ty, func.is_pure, attrs, span=func.span)
-    target = GlobalVar(name, made.ty)
-    if any(n is binding.var for n in pre_order(inside.body)):  # it mentions itself
-        call = Call(MAKE_CLOSURE, (target, Tuple(captured)))  # type: ignore[arg-type]
-        call = replace(call, ty=infer(call))
+    made = substitute(made, {s: Var(s.name, s.ty) for s in symbols})  # variables whose types mention them are rebuilt
+    target = GlobalVar(_unique(binding.var.name, names), made.ty)
+    if any(n is binding.var for n in pre_order(made.body)):  # it mentions itself
+        call = Call(MAKE_CLOSURE, (target, Tuple(made.params[: len(first)])))
         own = Var(binding.var.name, binding.var.ty)
-        body = substitute(inside.body, {binding.var: own})
-        head = BindingBlock((VarBinding(own, call),))
+        body = substitute(made.body, {binding.var: own})
+        head = BindingBlock((VarBinding(own, replace(call, ty=infer(call))),))
         made = replace(made, body=replace(body, blocks=(head, *body.blocks)))
     return target, made, (*numbers, *variables)
 
