@@ -25,6 +25,10 @@ _UNARY = [
 _BINARY = ["add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "floor_divide"]
 _COMPARE = ["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"]
 _REDUCE = ["sum", "mean", "max", "min", "prod", "variance", "std"]
+CODED = [
+    "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "float8_e8m0fnu",
+]  # fmt: skip
 _T_UNARY = [
     "exp",
     "exp2",
@@ -119,4 +123,30 @@ def main(a: T.handle, b: T.handle):
 ''' for decl, shape, loops in (("n = T.int64()", "(n, 4)", "n, 4"), ("m, n = T.int32(), T.int32()", "(m, n)", "m, n"),
                                ("n = T.int64()", "(n, n * 2)", "n, n * 2"))
       for dtype in ("float32", "int8", "float16", "bool", "uint8", "int64")),
+    *(_graph(f"out = R.{name}(x)", 'x: R.Tensor(("n", 8), "bfloat16")') for name in _UNARY),
+    *(_graph(f"out = R.{name}(x, y)", 'x: R.Tensor(("n", 8), "bfloat16"), y: R.Tensor((8,), "bfloat16")')
+      for name in (*_BINARY, *_COMPARE)),
+    *(_graph(f"out = R.{name}(x, axis=1)", 'x: R.Tensor(("n", 8), "bfloat16")') for name in _REDUCE),
+    *(_graph(f'out = R.matmul(x, y, out_dtype="{out}")',
+             f'x: R.Tensor(("n", 3), "{dtype}"), y: R.Tensor((3, 4), "{dtype}")')
+      for dtype in ("bfloat16", "float8_e4m3fn", "float8_e5m2") for out in ("float32", "bfloat16")),
+    *(_graph("out = R.matmul(x, y)", f'x: R.Tensor((2, 3), "{dtype}"), y: R.Tensor((3, 4), "{dtype}")')
+      for dtype in CODED),
+    *(_graph(f'a = R.astype(x, "{dtype}")\nout = R.astype(a, "float32")') for dtype in CODED),
+    *(_graph(f'out = R.{name}(x, y)', f'x: R.Tensor((4,), "{dtype}"), y: R.Tensor((4,), "{dtype}")')
+      for dtype in CODED for name in ("add", "maximum", "less")),
+    *(_graph(f'out = R.zeros(R.shape([2, 3]), dtype="{dtype}")') for dtype in CODED),
+    *(_loop(f"for i in range(16):\n    C[i] = {value}") for dtype in CODED for value in (
+        f'T.Cast("float32", T.Cast("{dtype}", A[i]))', f'T.Cast("float32", T.{dtype}(1.5))',
+        f'T.Cast("float32", T.Cast("{dtype}", A[i]) + T.{dtype}(0.5) * T.Cast("{dtype}", B[i]))',
+        f'T.Cast("float32", T.reinterpret("{dtype}", T.Cast("uint{16 if dtype == "bfloat16" else 8}", i)))')),
+    *(f'''
+@T.prim_func
+def main(A: T.Buffer((16,), "{dtype}"), B: T.Buffer((16,), "{dtype}")):
+    C = T.alloc_buffer((16,), "{dtype}")
+    for i in range(16):
+        C[i] = T.max(A[i], A[15 - i])
+    for i in range(16):
+        B[i] = T.exp(C[i])
+''' for dtype in CODED),
 ]  # fmt: skip

@@ -1,4 +1,5 @@
-"""Compares the types of every operator sample with those that apache-tvm deduces. Not part of the ordinary tests.
+"""Compares the types of every operator sample, also in bfloat16, with those that apache-tvm deduces.
+Not part of the ordinary tests.
 
 ::
 
@@ -15,6 +16,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+from test_narrow_floats import registry_samples
 from test_ops_registry import CASES, arrays_of, op_call, prepared, variables
 
 from supple.build.block_builder import BlockBuilder
@@ -37,7 +39,7 @@ for text in json.load(sys.stdin):
 def programs() -> list[tuple[str, str, str]]:
     """Name, text and deduced type of a function for each sample."""
     made = []
-    for op, given in CASES:
+    for op, given in (*CASES, *registry_samples()):
         sample = prepared(op, given)
         params: list[Var] = []
 
