@@ -22,6 +22,7 @@ ROWS: tuple[Row, ...] = (
     # modules
     Row("tvm", "supple"),
     Row("tvm_ffi", "supple.runtime.packed"),
+    Row("tvm_ffi.access_path", "supple.script.printer.access_path"),
     Row("tvm.error", "supple.base.errors"),
     Row("tvm.ir", "supple.ir.module"),
     Row("tvm.relax", "supple.relax"),
@@ -51,6 +52,9 @@ ROWS: tuple[Row, ...] = (
     Row("tvm.script.ir_builder.relax", "supple.script.ir_builder.relax"),
     Row("tvm.script.ir_builder.tir", "supple.script.ir_builder.tirx"),
     Row("tvm.script.ir_builder.tirx", "supple.script.ir_builder.tirx"),
+    Row("tvm.script.printer", "supple.script.printer"),
+    Row("tvm.script.printer.doc", "supple.script.printer.doc"),
+    Row("tvm.script.printer.doc_printer", "supple.script.printer.doc_printer"),
     Row("tvm.script.relax", "supple.script.relax"),
     Row("tvm.script.tir", "supple.script.tirx"),
     Row("tvm.script.tirx", "supple.script.tirx"),
