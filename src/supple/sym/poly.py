@@ -8,7 +8,7 @@ Arithmetic is that of the mathematical integers: the value of an expression that
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from supple.ir.expr import Var
@@ -16,6 +16,9 @@ from supple.ir.node import Expr
 
 Monomial = tuple[int, ...]  # sorted ids of atoms, repeated for powers; () is the constant
 Interval = tuple[float, float]  # inclusive; -inf and inf are unbounded
+
+MAX_NESTING = 50
+"""Remainders inside remainders are read back to this depth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,39 +110,74 @@ ONE = constant(1)
 
 
 class Bounds:
-    """Intervals of polynomials, given intervals of variables (unlisted ones get ``default``)."""
+    """Intervals of polynomials, given intervals of variables (unlisted ones get ``default``).
+
+    A subclass that knows more says so in ``variable``, ``opaque`` and ``learnt``.
+    """
 
     def __init__(self, ranges: Mapping[Var, Interval] | None, default: Interval) -> None:
         self._ranges = {id(v): r for v, r in (ranges or {}).items()}
         self._default = default
         self._memo: dict[int, Interval] = {}
 
+    def variable(self, var: Var) -> Interval:
+        """What is known of a variable."""
+        return self._ranges.get(id(var), self._default)
+
+    def opaque(self, e: Expr) -> Interval:
+        """What is known of an expression that has no canonical form."""
+        return -math.inf, math.inf
+
+    def learnt(self, identifier: int, interval: Interval) -> Interval:
+        """The interval of an atom, narrowed by what is known of that very atom."""
+        return interval
+
     def of(self, poly: Poly) -> Interval:
         """An interval that holds every value of ``poly``."""
-        low = high = 0.0
-        poly, mods = split_mods(poly)
+        # operands are interned before what is made of them: in order of ids nothing recurses deeply
+        for identifier in atoms_of(poly, self._memo):
+            self._memo[identifier] = self.learnt(identifier, self._of_atom(atom_of(identifier)))
+        return self._sum(poly)
+
+    def _sum(self, poly: Poly, depth: int = 0) -> Interval:
+        low: float = 0
+        high: float = 0
+        mods: list[tuple[Poly, int, int]] = []
+        if depth < MAX_NESTING:
+            poly, mods = split_mods(poly)
         for dividend, divisor, factor in mods:
-            inner = self.of(dividend)
+            inner = self._sum(dividend, depth + 1)
             mod: Interval = inner if inner[0] >= 0 and inner[1] < divisor else (0, divisor - 1)
             low, high = low + min(mod[0] * factor, mod[1] * factor), high + max(mod[0] * factor, mod[1] * factor)
         for monomial, coefficient in poly.terms.items():
             interval: Interval = (1, 1)
             for identifier, power in _powers(monomial):
-                interval = mul_intervals(interval, _power(self._of_atom(identifier), power))
+                interval = mul_intervals(interval, _power(self._memo[identifier], power))
             interval = mul_intervals(interval, (coefficient, coefficient))
             low, high = low + interval[0], high + interval[1]
         return low, high
 
-    def _of_atom(self, identifier: int) -> Interval:
-        if identifier not in self._memo:
-            atom = _atoms[identifier]
-            if atom.kind == "var":
-                self._memo[identifier] = self._ranges.get(id(atom.var), self._default)
-            elif atom.kind == "opaque":
-                self._memo[identifier] = (-math.inf, math.inf)
-            else:
-                self._memo[identifier] = _INTERVALS[atom.kind](*(self.of(arg) for arg in atom.args))
-        return self._memo[identifier]
+    def _of_atom(self, atom: Atom) -> Interval:
+        if atom.kind == "var":
+            assert atom.var is not None
+            return self.variable(atom.var)
+        if atom.kind == "opaque":
+            assert atom.opaque is not None
+            return self.opaque(atom.opaque)
+        return _INTERVALS[atom.kind](*(self._sum(arg) for arg in atom.args))
+
+
+def atoms_of(poly: Poly, known: Container[int] = ()) -> list[int]:
+    """The atoms that occur anywhere in a polynomial and are not ``known``, operands before what is made of them."""
+    found: set[int] = set()
+    stack = [poly]
+    while stack:
+        for monomial in stack.pop().terms:
+            for identifier in monomial:
+                if identifier not in found and identifier not in known:
+                    found.add(identifier)
+                    stack.extend(_atoms[identifier].args)
+    return sorted(found)
 
 
 def _powers(monomial: Monomial) -> Iterable[tuple[int, int]]:
@@ -157,7 +195,7 @@ def _power(interval: Interval, power: int) -> Interval:
 
 def mul_intervals(a: Interval, b: Interval) -> Interval:
     """The product of two intervals (0 * inf is 0: the infinity stands for arbitrarily large finite values)."""
-    products = [0.0 if x == 0 or y == 0 else x * y for x in a for y in b]
+    products: list[float] = [0 if x == 0 or y == 0 else x * y for x in a for y in b]
     return min(products), max(products)
 
 
@@ -229,31 +267,58 @@ def _nested_division(poly: Poly) -> tuple[Poly, int] | None:
     return (atom.args[0], inner_divisor) if inner_divisor is not None and inner_divisor > 0 else None
 
 
+_mods: dict[int, list[tuple[Poly, Poly, int]]] = {}
+"""Of a floor division's atom: the remainders that were written with it, as ``(a - c * (a // c), a, c)``."""
+
+
 def split_mods(p: Poly) -> tuple[Poly, list[tuple[Poly, int, int]]]:
     """Read ``k*x - k*c*(x // c)`` back as ``k * (x % c)``: the rest, and ``(x, c, k)`` of each remainder found."""
     mods: list[tuple[Poly, int, int]] = []
-    for monomial, coefficient in list(p.terms.items()):
-        if len(monomial) != 1 or p.terms.get(monomial) != coefficient:
+    for monomial in list(p.terms):
+        if len(monomial) != 1 or monomial[0] not in _mods:
             continue
-        atom = _atoms[monomial[0]]
-        divisor = atom.args[1].constant if atom.kind == "floordiv" else None
-        if divisor is None or coefficient % divisor:
-            continue
-        factor = -coefficient // divisor
-        dividend = atom.args[0].scale(factor)
-        if all(p.terms.get(m, 0) == c for m, c in dividend.terms.items()):
-            mods.append((atom.args[0], divisor, factor))
-            p = p - dividend - Poly({monomial: coefficient})
+        for whole, dividend, divisor in _mods[monomial[0]]:
+            coefficient = p.terms.get(monomial, 0)
+            factor, left = divmod(coefficient, whole.terms[monomial])
+            if coefficient and not left and _holds(p, whole, factor):
+                mods.append((dividend, divisor, factor))
+                p = p - whole.scale(factor)
     return p, mods
+
+
+def _holds(p: Poly, part: Poly, factor: int) -> bool:
+    """Whether every term of ``factor * part`` (but the constant) is in ``p``, no larger than there."""
+    for monomial, coefficient in part.terms.items():
+        have, take = p.terms.get(monomial, 0), factor * coefficient
+        if monomial and (have * take <= 0 or abs(have) < abs(take)):
+            return False
+    return True
 
 
 def floormod(a: Poly, b: Poly, bounds: Bounds) -> Poly:
     """``a % b`` (sign of the divisor; 0 when ``b`` is 0) as ``a - b * (a // b)``."""
-    if b.constant == 0:
+    divisor = b.constant
+    if divisor == 0:
         return ZERO
-    if b.constant is None and bounds.of(b)[0] <= 0 <= bounds.of(b)[1]:
-        return of_atom(Atom("floormod", args=(a, b)))
-    return a - b * floordiv(a, b, bounds)
+    if divisor is None:
+        low, high = bounds.of(b)
+        return of_atom(Atom("floormod", args=(a, b))) if low <= 0 <= high else a - b * floordiv(a, b, bounds)
+    if divisor < 0:
+        return floormod(a.scale(-1), constant(-divisor), bounds).scale(-1)
+    # only what the divisor does not divide matters: (8x + 6y + 9) % 4 = (6y + 1) % 4
+    a = Poly({m: (c if m else c % divisor) for m, c in a.terms.items() if c % divisor})
+    common = math.gcd(a.content(), divisor)
+    if common > 1:
+        a = Poly({m: c // common for m, c in a.terms.items()})
+        divisor //= common
+    quotient = floordiv(a, constant(divisor), bounds)
+    whole = a - quotient.scale(divisor)
+    for monomial in quotient.terms:
+        if len(monomial) == 1 and _atoms[monomial[0]].kind == "floordiv" and whole.terms.get(monomial):
+            known = _mods.setdefault(monomial[0], [])
+            if all(whole != other for other, _, _ in known):
+                known.append((whole, a, divisor))
+    return whole.scale(common) if common > 1 else whole
 
 
 _INTERVALS["floormod"] = lambda a, b: (0, max(b[1] - 1, 0)) if b[0] >= 0 else (-math.inf, math.inf)
