@@ -90,7 +90,7 @@ def _ref(x1: Any, x2: Any, out_dtype: DType) -> Any:
 def matmul(x1: TensorType, x2: TensorType, out_dtype: DType = None) -> Type:
     """Matrix product by numpy's rules for every rank: ``(..., m, k) @ (..., k, n) -> (..., m, n)``, leading dimensions
     broadcast, a vector counts as a row on the left and as a column on the right. The result (and the sum) has
-    ``out_dtype``, or the operands' dtype; float16 is summed in float32."""
+    ``out_dtype``, or the operands' dtype; floats narrower than float32 are summed in float32."""
     dtype = same_dtype("matmul", x1, x2)
     if "bool" in (x1.dtype, x2.dtype):
         fail("matmul: needs tensors of numbers", "a number dtype", "bool", hint='x.astype("int32")')

@@ -1,5 +1,5 @@
 """Normalisations and what goes with them (``relax.nn``): softmax family, layer, rms, batch, group and instance norm,
-dropout. Values follow PyTorch; float16 is computed in float32."""
+dropout. Values follow PyTorch; floats narrower than float32 are computed in float32."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _softmax_type(name: str, x: TensorType, axis: int) -> TensorType:
     samples=lambda: [sample((3, 10)), sample((2, 3, 4), axis=1), sample((0, 4)), sample((4, 1), axis=0)],
 )
 def softmax(x: TensorType, axis: int = -1) -> Type:
-    """``exp(x - max) / sum(exp(x - max))`` along ``axis``; float16 is computed in float32."""
+    """``exp(x - max) / sum(exp(x - max))`` along ``axis``; floats narrower than float32 are computed in float32."""
     return _softmax_type("nn.softmax", x, axis)
 
 
@@ -106,7 +106,7 @@ def softmax(x: TensorType, axis: int = -1) -> Type:
     samples=lambda: [sample((3, 10)), sample((2, 3, 4), axis=1), sample((0, 4))],
 )
 def log_softmax(x: TensorType, axis: int = -1) -> Type:
-    """``x - max - log(sum(exp(x - max)))`` along ``axis``; float16 is computed in float32."""
+    """``x - max - log(sum(exp(x - max)))`` along ``axis``; floats narrower than float32 are computed in float32."""
     return _softmax_type("nn.log_softmax", x, axis)
 
 
