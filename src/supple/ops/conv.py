@@ -319,7 +319,8 @@ def _declare(spatial: int, transposed: bool) -> Op:
     rule.__doc__ = (
         f"{'Transposed convolution' if transposed else 'Convolution'} (cross-correlation) over {spatial} dimension(s), "
         "as PyTorch defines it. ``padding``: one number, one a dimension, or all befores then all afters. Layouts are "
-        f"orders of N, C, {', '.join(letters)} and O, I, {', '.join(letters)}. Narrower floats than float32 are summed in float32."
+        f"orders of N, C, {', '.join(letters)} and O, I, {', '.join(letters)}. Narrower floats than float32 are summed "
+        "in float32."
     )
     return operator(
         name, fusion=Fusion.OUT_FUSABLE, lower=lower, ref=ref, samples=lambda: _samples(spatial, transposed)

@@ -28,13 +28,13 @@ from supple.sym.vectors import simplify_vector
 MAX_DEPTH = 40
 """How many rules may be at work inside one another; what is made deeper is left as it is."""
 
-MAX_CONTEXTS = 6
+MAX_CONTEXTS = 3
 """Conditions of selections within selections are assumed to this depth."""
 
-MAX_BRANCHES = 200
+MAX_BRANCHES = 48
 """Larger values of a selection are not simplified under its condition."""
 
-MAX_ASKED = 60
+MAX_ASKED = 30
 """Larger conditions are not simplified again under the other side of an ``and``."""
 
 
@@ -263,7 +263,9 @@ class Rewriter:
             verdict = _VERDICTS[kind](low, high)
             if verdict is None and kind in (E.EQ, E.NE) and self._never_zero(difference):
                 verdict = kind is E.NE
-            return None if verdict is None else self.number(int(verdict), "bool")
+            if verdict is not None:
+                return self.number(int(verdict), "bool")
+            return self._of_extremum(kind, parts) if kind in (E.LT, E.LE) else None
         if kind not in (E.FloorDiv, E.FloorMod, E.Div, E.Mod) or not is_index(e):
             return None
         low, high = self._known.interval(e)
@@ -271,6 +273,18 @@ class Rewriter:
         if low == high or coeff == 0:
             return self.number(int(low) if low == high else base, E.scalar_dtype(e))
         return self._smaller(e)
+
+    def _of_extremum(self, kind: type, parts: tuple[Expr, ...]) -> Expr | None:
+        """``min(a, b) < x`` is ``a < x or b < x`` and so on: taken where one of the two is known."""
+        for position, side in enumerate(parts):
+            if not isinstance(side, (E.Min, E.Max)) or self.size(side) > MAX_BRANCHES:
+                continue
+            other = parts[1 - position]
+            halves = [self.build(kind, *((h, other) if position == 0 else (other, h))) for h in (side.a, side.b)]
+            if any(isinstance(half, IntImm) for half in halves):
+                any_of = isinstance(side, E.Min) == (position == 0)
+                return self.build(E.Or if any_of else E.And, *halves)
+        return None
 
     def _difference_interval(self, parts: tuple[Expr, ...], difference: Poly) -> Interval:
         low, high = self._known.bounds.of(difference)
