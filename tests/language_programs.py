@@ -342,7 +342,7 @@ B[1] = T.asin(T.float32(0.5)) + T.acos(T.float32(0.25)) + T.atanh(T.float32(0.5)
 loop("T.fmod T.hypot T.copysign T.nextafter T.popcount T.isnan", """
 B[0] = T.fmod(A[6], A[1]) + T.hypot(A[2], A[3]) + T.copysign(A[0], T.float32(-1)) + T.nextafter(A[0], A[1])
 B[1] = T.Cast("float32", T.popcount(T.int32(255))) + T.Cast("float32", T.isnan(A[0]))
-""", native="nextafter, hypot or copysign: " + HOST)  # fmt: skip
+""")  # fmt: skip
 loop("T.thread_binding", 'for i in T.thread_binding(16, thread="threadIdx.x"):\n    B[i] = A[i]', native=GPU)
 loop("T.launch_thread T.env_thread", """
 bx = T.env_thread("blockIdx.x")
@@ -371,7 +371,7 @@ with T.attr(T.comm_reducer(lambda x, y: x + y, [T.float32(0)]), "reduce_scope", 
 T.attr("key", "value", 1)
 B[1] = A[1]
 """)  # fmt: skip
-loop("T.assume", "T.assume(A[0] > T.float32(0))\nB[0] = A[0]", interp=HOST)
+loop("T.assume", "T.assume(A[0] > T.float32(0))\nB[0] = A[0]")
 loop("T.reinterpret", 'B[0] = T.reinterpret("float32", T.reinterpret("int32", A[0]))')
 loop("T.Broadcast T.broadcast T.Ramp T.ramp", """
 B[T.Ramp(0, 1, 4)] = A[T.ramp(4, 1, 4)] + T.Broadcast(T.float32(1), 4)
@@ -390,8 +390,7 @@ for i in range(16):
         T.break_loop()
     B[i] = A[i]
 """)  # fmt: skip
-loop("T.Return", "if A[2] > T.float32(0):\n    T.Return(0)\nB[0] = A[0]",
-     native="a loop function that returns a value: " + HOST)  # fmt: skip
+loop("T.Return", "if A[2] > T.float32(0):\n    T.Return(0)\nB[0] = A[0]")
 program("T.inline T.macro", """
 @T.inline
 def copy(B, A, i):

@@ -117,6 +117,20 @@ def test_binary(name: str, dtype: str) -> None:
     assert ulps(got, exact) <= {"pow": 1 if dtype == "float32" else 16, "fmod": 0.5, "copysign": 0}.get(name, 4)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_nextafter(dtype: str) -> None:
+    info = np.finfo(dtype)
+    small = [info.tiny, info.smallest_subnormal, -info.smallest_subnormal]
+    grid = np.array([0.0, -0.0, 1.0, -1.0, 2.0, math.inf, -math.inf, math.nan, info.max, -info.max, *small], dtype)
+    x, y = np.repeat(grid, grid.size), np.tile(grid, grid.size)
+    got = apply(lambda a, b: intrinsic("nextafter", a, b), x, y)
+    with np.errstate(all="ignore"):
+        expected = np.nextafter(x, y)
+    np.testing.assert_array_equal(got, expected)
+    known = ~np.isnan(got) & ((x != y) | (dtype != "float16"))  # between two zeros numpy gives x for float16, else y
+    np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(expected[known]))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_float_floor_division(dtype: str) -> None:
     grid = np.array([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 2.5, -2.5, 7.0, 1e-3, 1e6, -0.3], dtype)

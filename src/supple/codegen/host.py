@@ -400,14 +400,18 @@ class HostEmitter:
         self.numbers.define(s.var, self._field(self._pointer(s.value), base + 8 * s.axis, "i64"))
 
     def _load_number(self, s: H.LoadNumber) -> None:
-        ty = number_type(E.scalar_dtype(s.var))
+        self._number_at(s.var, self._pointer(s.value), abi.NUMBER_VALUE)
+
+    def _number_at(self, var: Var, pointer: str, offset: int) -> None:
+        """A number from memory, where it is an int64 or a float64."""
+        ty = number_type(E.scalar_dtype(var))
         if ty in ("i64", "i1"):
-            value = self._field(self._pointer(s.value), abi.NUMBER_VALUE, "i64")
+            value = self._field(pointer, offset, "i64")
             value = self.w.value(f"icmp ne i64 {value}, 0") if ty == "i1" else value
         else:
-            value = self._field(self._pointer(s.value), abi.NUMBER_VALUE, "double")
+            value = self._field(pointer, offset, "double")
             value = self.w.value(f"fptrunc double {value} to float") if ty == "float" else value
-        self.numbers.define(s.var, value)
+        self.numbers.define(var, value)
 
     def _load_scalar(self, s: H.LoadScalar) -> None:
         row = dtypes.row(s.dtype)
@@ -490,6 +494,15 @@ class HostEmitter:
         types.append("ptr")
         self.declarations.add(f"declare i32 @{s.kernel}({', '.join(types)})")
         self._status(self.w.value(f"call i32 @{s.kernel}({', '.join(args)})"))
+
+    def _clear_return(self, s: H.ClearReturn) -> None:
+        at = self.w.value(f"getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_RETURNED}")
+        self.w.emit(f"store i32 0, ptr {at}")
+
+    def _take_return(self, s: H.TakeReturn) -> None:
+        flag = self._field("%ctx", abi.CONTEXT_RETURNED, "i32")
+        self.numbers.define(s.flag, self.w.value(f"icmp ne i32 {flag}, 0"))
+        self._number_at(s.var, "%ctx", abi.CONTEXT_VALUES)
 
     def _host_call(self, s: H.HostCall) -> None:
         args = ", ".join(["ptr %ctx", *(f"ptr {self._pointer(a)}" for a in s.args), "ptr %result"])
@@ -694,6 +707,8 @@ _STATEMENTS: dict[type[HostStmt], Callable[[HostEmitter, Any], None]] = {
     H.ConstantObject: HostEmitter._constant_object,
     H.Copy: HostEmitter._copy,
     H.KernelCall: HostEmitter._kernel_call,
+    H.ClearReturn: HostEmitter._clear_return,
+    H.TakeReturn: HostEmitter._take_return,
     H.HostCall: HostEmitter._host_call,
     H.PackedCall: HostEmitter._packed_call,
     H.MakeTuple: HostEmitter._make_tuple,

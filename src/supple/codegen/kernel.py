@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from supple.analysis.returns import result_dtype
 from supple.base import dtypes
 from supple.base.errors import NotSupportedError
 from supple.base.target import Target
@@ -83,6 +84,7 @@ def emit_kernel(
     symbols = kernel_symbols(func)
     state = State(name if title is None else title, target, sites, scalars)
     state.distrust = distrust
+    state.result_dtype = result_dtype(func)
     arguments = ["ptr noalias %ctx"]
     alias = "noalias " if func.attrs.get("tirx.noalias") is True else ""
     for position, buffer in enumerate(buffers):

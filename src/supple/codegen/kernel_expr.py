@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -330,6 +331,26 @@ def _reinterpret(state: State, node: Call, x: Value) -> Value:
     return Value(x.ref, dtypes.vector(target.name, dtypes.lanes(x.dtype)), x.depth)
 
 
+def _nextafter(state: State, node: Call, x: Value, y: Value) -> Value:
+    """The neighbour of x towards y, by its bits: magnitudes grow as integers do."""
+    if dtypes.row(x.dtype).is_coded:
+        raise NotSupportedError(f"{state.name}: nextafter of {x.dtype} is not supported", node.span)
+    b = state.builder
+    bits = dtypes.row(x.dtype).bits
+    kind = dtypes.vector(f"int{bits}", dtypes.lanes(x.dtype))
+    x_bits, y_bits = (b.convert("bitcast", v, f"int{bits}") for v in (x, y))
+    x_wide, y_wide = (floats.widened(b, state.target, v) for v in (x, y))
+    zero, one = b.const(0.0, x_wide.dtype), b.const(1, kind)
+    outward = b.op("xor", b.compare("fcmp olt", x_wide, y_wide), b.compare("fcmp olt", x_wide, zero))
+    moved = b.select(outward, b.op("add", x_bits, one), b.op("sub", x_bits, one))
+    smallest = b.op("or", b.op("and", y_bits, b.const(-(1 << (bits - 1)), kind)), one)
+    moved = b.select(b.compare("fcmp oeq", x_wide, zero), smallest, moved)
+    moved = b.select(b.compare("fcmp oeq", x_wide, y_wide), y_bits, moved)
+    nan = b.convert("bitcast", b.const(math.nan, x.dtype), f"int{bits}")
+    moved = b.select(b.compare("fcmp uno", x_wide, y_wide), nan, moved)
+    return b.convert("bitcast", moved, dtypes.element(x.dtype))
+
+
 _INTRINSICS: dict[str, Callable[..., Value]] = {
     "tirx.bitwise_and": _bitwise("and"),
     "tirx.bitwise_or": _bitwise("or"),
@@ -340,6 +361,7 @@ _INTRINSICS: dict[str, Callable[..., Value]] = {
     "tirx.popcount": _popcount,
     "tirx.clz": _clz,
     "tirx.reinterpret": _reinterpret,
+    "tirx.nextafter": _nextafter,
     "tirx.fma": floats.fma,
     **{f"tirx.{name}": floats.through(function) for name, function in numerics.FUNCTIONS.items()},
     **{f"tirx.{name}": floats.test(predicate) for name, predicate in numerics.TESTS.items()},

@@ -59,6 +59,7 @@ class State:
         self.variables: dict[int, Binding] = {}
         self.storage: dict[int, Storage] = {}
         self.distrust = False
+        self.result_dtype: str | None = None  # what `T.ret` returns
         self.copies = 1  # how often the code around is written out
         self.width = 1  # lanes of the vectorised loop around
         self.proved = False  # inside code whose accesses were proved in bounds already

@@ -9,8 +9,9 @@ from supple.analysis.vectorize import can_vectorize, leaves_early
 from supple.base import dtypes
 from supple.base.errors import NotSupportedError
 from supple.codegen import kernel_memory as memory
-from supple.codegen.kernel_builder import Value
+from supple.codegen.kernel_builder import Value, llvm_type
 from supple.codegen.kernel_expr import HANDLERS as EXPRESSIONS
+from supple.codegen.kernel_expr import cast
 from supple.codegen.kernel_state import Lanes, State, Storage, Task
 from supple.ir import expr as E
 from supple.ir.expr import Call, Var
@@ -36,6 +37,7 @@ from supple.ir.loop import (
 from supple.ir.node import Stmt
 from supple.ir.op import Op
 from supple.ir.types import PrimType
+from supple.runtime import abi
 from supple.schedule.loops import PROVED
 from supple.sym import poly as P
 from supple.sym.simplify import NON_NEGATIVE, from_poly
@@ -336,12 +338,30 @@ def again(state: State, node: Continue) -> None:
     _jump(state, state.loops[-1][0])
 
 
-def finish(state: State, node: Return) -> None:
-    """``return``."""
+def finish(state: State, node: Return) -> Task:
+    """``return``; a number goes to the context."""
+    b = state.builder
     if node.value is not None:
-        raise NotSupportedError(f"{state.name}: native loop functions return nothing; write to a buffer", node.span)
-    state.builder.emit("ret i32 0")
-    state.builder.label(state.builder.fresh("dead"))
+        assert state.result_dtype is not None
+        result = yield node.value
+        value = in_64_bits(state, cast(state, result, state.result_dtype))
+        flag, slot = b.fresh("returned"), b.fresh("slot")
+        b.emit(f"%{flag} = getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_RETURNED}")
+        b.emit(f"store i32 1, ptr %{flag}, align 4")
+        b.emit(f"%{slot} = getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_VALUES}")
+        b.emit(f"store {llvm_type(value.dtype)} {value.ref}, ptr %{slot}, align 8")
+    b.emit("ret i32 0")
+    b.label(b.fresh("dead"))
+
+
+def in_64_bits(state: State, value: Value) -> Value:
+    """A scalar as the context holds it: an int64 or a float64."""
+    row = dtypes.row(value.dtype)
+    if row.kind == "float":
+        return cast(state, value, "float64")
+    if row.kind == "handle":
+        raise NotSupportedError(f"{state.name}: a pointer cannot be returned")
+    return value if row.bits == 64 else cast(state, value, "int64")
 
 
 def block(state: State, node: SBlockRealize) -> None:

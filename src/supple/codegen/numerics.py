@@ -73,6 +73,6 @@ FUNCTIONS: dict[str, Function] = {
     "round": rint,
     "nearbyint": rint,
 }
-"""Intrinsics by name. Not here, and refused by name: ``nextafter``."""
+"""Intrinsics by name. ``nextafter`` is not here: it works on the bits of its operands' own dtype (``kernel_expr``)."""
 
 TESTS: dict[str, Function] = {"isnan": isnan, "isinf": isinf, "isfinite": isfinite}

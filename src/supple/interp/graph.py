@@ -82,8 +82,7 @@ class Interpreter:
         """
         func = self.mod[name]
         if isinstance(func, PrimFunc):
-            run_prim_func(func, args, vectorized=self.vectorized)
-            return None
+            return run_prim_func(func, args, vectorized=self.vectorized)
         if not isinstance(func, Function):
             raise NotSupportedError(f"{name} is an external function")
         return self.call(name, func, [_import(a) for a in args], None)
@@ -183,7 +182,11 @@ class Interpreter:
             return self.call(var.name_hint, func, args, None)
         if isinstance(func, ExternFunc):
             return call_packed(func.global_symbol, args)
-        raise ExecutionError(f"{var.name_hint} is a loop function: call it with call_tir")
+        assert isinstance(func, PrimFunc)
+        result = run_prim_func(func, args, vectorized=self.vectorized)
+        if result is None:
+            raise ExecutionError(f"{var.name_hint} returned nothing")
+        return result
 
     def _call_tir(self, e: Call, frame: _Frame) -> Value:
         callee = e.args[0]

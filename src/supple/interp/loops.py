@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from supple.analysis.returns import result_dtype
 from supple.base import dtypes
 from supple.base.errors import ArgumentError, ExecutionError, NotSupportedError
 from supple.ir import expr as E
@@ -48,17 +49,21 @@ from supple.sym.simplify import evaluate, solve_linear
 
 Array = Any  # numpy arrays and scalars
 _REINTERPRET = OPS.get("tirx.reinterpret")
+_ASSUME = OPS.get("tirx.assume")
 MAX_LANES = 1 << 22
 """How many elements one vectorised operation covers at most."""
 
 
-def run_prim_func(func: PrimFunc, args: Sequence[Any], *, vectorized: bool = True) -> None:
-    """Run a loop function on numpy arrays (outputs are written in place) and numbers for its scalar parameters.
+def run_prim_func(
+    func: PrimFunc, args: Sequence[Any], *, vectorized: bool = True
+) -> int | float | bool | None:
+    """Run a loop function on numpy arrays (outputs are written in place) and numbers for its scalar parameters; the
+    number that it returns, if any.
 
     Raises `ArgumentError` for arguments that do not fit the parameters, `ExecutionError` for an index out of bounds
     or a failed assertion, `NotSupportedError` for constructs that call out of the program.
     """
-    _Run(vectorized).call(func, args)
+    return _Run(vectorized).call(func, args)
 
 
 def symbol_values(func: PrimFunc, args: Sequence[Any]) -> dict[Var, int]:
@@ -100,7 +105,8 @@ class _Continue(Exception):  # noqa: N818
 
 
 class _Return(Exception):  # noqa: N818
-    pass
+    def __init__(self, value: Array | None) -> None:
+        self.value = value
 
 
 class _Run:
@@ -112,7 +118,7 @@ class _Run:
         self.values: dict[int, Array] = {}
         self._programs: dict[int, tuple[Expr, list[Expr]]] = {}
 
-    def call(self, func: PrimFunc, args: Sequence[Any]) -> None:
+    def call(self, func: PrimFunc, args: Sequence[Any]) -> int | float | bool | None:
         if len(args) != len(func.params):
             raise ArgumentError(f"the loop function takes {len(func.params)} arguments, got {len(args)}")
         for symbol, value in symbol_values(func, args).items():
@@ -131,8 +137,14 @@ class _Run:
         with np.errstate(all="ignore"):
             try:
                 self.run(func.body)
-            except _Return:
-                return
+            except _Return as returned:
+                if returned.value is None:
+                    return None
+                dtype = result_dtype(func)
+                assert dtype is not None
+                number: int | float | bool = dtypes.convert(np.asarray(returned.value), dtype).item()
+                return number
+        return None
 
     # ------------------------------------------------------------------------------------------------------ statements
 
@@ -266,7 +278,7 @@ class _Run:
         raise _Continue
 
     def run_return(self, stmt: Return) -> None:
-        raise _Return
+        raise _Return(None if stmt.value is None else self.eval(stmt.value))
 
     # ----------------------------------------------------------------------------------------------------- expressions
 
@@ -327,7 +339,7 @@ class _Run:
         if e.op.facts.get("lazy"):
             condition = self.eval(e.args[0], mask)
             return self.choose(condition, e.args[1], e.args[2], mask)
-        if not e.op.pure or e.op.facts["intrinsic"].arity < 0:
+        if (not e.op.pure and e.op is not _ASSUME) or e.op.facts["intrinsic"].arity < 0:
             raise NotSupportedError(f"the interpreter does not run {e.op.name}", span=e.span)
         args = [done[id(a)] for a in e.args]
         if e.op is not _REINTERPRET:

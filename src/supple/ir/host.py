@@ -202,6 +202,19 @@ class KernelCall(HostStmt):
 
 
 @node
+class ClearReturn(HostStmt):
+    """The next kernel has returned nothing yet."""
+
+
+@node
+class TakeReturn(HostStmt):
+    """``flag`` = whether the last kernel returned a number, ``var`` = the number."""
+
+    flag: Var = define()
+    var: Var = define()
+
+
+@node
 class HostCall(HostStmt):
     """Call a compiled graph function."""
 
@@ -548,6 +561,10 @@ def _line(s: HostStmt) -> str:
             numbers = "".join(f", {show(n)}" for n in (*s.scalars, *s.symbols))
             space = f", workspace={s.workspace.name}" if s.workspace is not None else ""
             return f"kernel {s.kernel}({_names(s.buffers)}{numbers}{space})"
+        case ClearReturn():
+            return "returned = nothing"
+        case TakeReturn():
+            return f"{s.flag.name}, {s.var.name} = returned"
         case HostCall():
             return f"{s.var.name} = {s.function}({_names(s.args)})"
         case PackedCall():

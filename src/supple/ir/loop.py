@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, ClassVar
 
-from supple.ir.expr import Range, Var, as_expr, is_scalar, scalar_dtype
+from supple.ir.expr import IntImm, Range, Var, as_expr, int64, is_scalar, scalar_dtype
 from supple.ir.node import Expr, Node, Role, Stmt, Type, as_tuple, define, fields, ignored, node, replace, set_field
-from supple.ir.types import BufferType, prim_type
+from supple.ir.types import BufferType, FuncType, PrimType, TensorType, prim_type
 
 
 def Buffer(
@@ -375,7 +375,18 @@ class PrimFunc(Expr):
 
     @property
     def ty(self) -> Type | None:
-        return None
+        """The type of a function that returns a number, which graph functions can call directly; else None."""
+        if not isinstance(self.ret_ty, PrimType):
+            return None
+        params: list[Type] = []
+        for p in self.params:
+            if isinstance(p.ty, BufferType):
+                dims = [int64(d.value) if isinstance(d, IntImm) else d for d in p.ty.shape]
+                known = all(scalar_dtype(d) == "int64" for d in dims)
+                params.append(TensorType(dims if known else None, p.ty.dtype, len(dims)))  # type: ignore[arg-type]
+            elif p.ty is not None:
+                params.append(p.ty)
+        return FuncType(tuple(params), self.ret_ty, purity=not self.buffers)
 
     @property
     def buffers(self) -> tuple[Var, ...]:

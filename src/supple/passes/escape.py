@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from supple.ir.expr import Call, TupleGetItem, Var
 from supple.ir.graph import Function, GlobalVar, If, MatchCast, SeqExpr, Tuple, VarBinding
+from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
 from supple.ir.node import Expr
 from supple.ir.op import Op
@@ -114,9 +115,7 @@ def functions_that_keep(mod: IRModule) -> set[str]:
         for node in pre_order(func):
             if isinstance(node, GlobalVar):
                 mentions.setdefault(node.name_hint, []).append(name)
-            elif isinstance(node, Call) and (
-                node.op.name in _KEEPS if isinstance(node.op, Op) else isinstance(node.op, Var)
-            ):
+            elif isinstance(node, Call) and _keeps(mod, node):
                 keep.add(name)
     work = list(keep)
     while work:
@@ -125,3 +124,11 @@ def functions_that_keep(mod: IRModule) -> set[str]:
                 keep.add(name)
                 work.append(name)
     return keep
+
+
+def _keeps(mod: IRModule, call: Call) -> bool:
+    if isinstance(call.op, Op):
+        return call.op.name in _KEEPS
+    if isinstance(call.op, GlobalVar):  # a loop function that is called directly may write
+        return isinstance(mod.functions.get(call.op), PrimFunc)
+    return isinstance(call.op, Var)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from supple.analysis.returns import result_dtype
 from supple.base.errors import NotSupportedError
 from supple.base.source import Span
 from supple.ir import expr as E
@@ -95,7 +96,35 @@ def call_tir_dyn(low: Lowering, e: Call, var: Var | None) -> Value:
         if not isinstance(last, ShapeValue):
             raise NotSupportedError(f"{low.name}: {what}: a shape of unknown rank", e.span)
         numbers = [NumberValue(v) for v in last.values]
-    values = _arguments(low, func, args, what, e.span)
+    values = _writable_arguments(low, func, args, what, e.span)
+    low.kernel_calls.bind(name, info, [*values, *numbers], e.span)
+    return TupleValue(())
+
+
+def loop_call(low: Lowering, e: Call, name: str, func: PrimFunc, var: Var | None) -> Value:
+    """A loop function that returns a number, called directly."""
+    dtype = result_dtype(func)
+    if dtype is None:
+        raise NotSupportedError(
+            f"{low.name}: {name} is a loop function that returns nothing", e.span, hint="call_tir runs it"
+        )
+    what = f"call of {name}"
+    values = _writable_arguments(low, func, e.args, what, e.span)
+    low.emit(H.ClearReturn())
+    low.kernel_calls.bind(name, low.kernels[name], values, e.span)
+    flag, number = low.check.number("returned", "bool"), low.check.number(name, dtype)
+    low.emit(H.TakeReturn(flag, number))
+    low.emit(H.Require(flag, (), ErrorSite("match", f"{low.name}: {name} returned nothing", e.span)))
+    low.check.define(number, name)
+    low.check.signed.add(id(number))
+    return NumberValue(number)
+
+
+def _writable_arguments(
+    low: Lowering, func: PrimFunc, args: Sequence[Expr], what: str, span: Span | None
+) -> list[Value]:
+    """Arguments for all parameters of a loop function; those that it writes may be written, and overlap no other."""
+    values = _arguments(low, func, args, what, span)
     written = written_buffers(func)
     opaque = has_opaque_accesses(func)
     places = {i for i, p in enumerate(func.params) if isinstance(p.ty, BufferType) and (opaque or id(p) in written)}
@@ -103,11 +132,10 @@ def call_tir_dyn(low: Lowering, e: Call, var: Var | None) -> Value:
         target = values[place]
         assert isinstance(target, TensorValue)
         if target.constant and id(func.params[place]) in written:
-            raise NotSupportedError(f"{low.name}: {what} writes into a constant (argument {place})", e.span)
-        values[place] = writable(low, target, f"{what}: argument {place}", e.span)
-    require_disjoint(low, what, values, places, e.span)
-    low.kernel_calls.bind(name, info, [*values, *numbers], e.span)
-    return TupleValue(())
+            raise NotSupportedError(f"{low.name}: {what} writes into a constant (argument {place})", span)
+        values[place] = writable(low, target, f"{what}: argument {place}", span)
+    require_disjoint(low, what, values, places, span)
+    return values
 
 
 def _arguments(low: Lowering, func: PrimFunc, args: Sequence[Expr], what: str, span: Span | None) -> list[Value]:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from supple.analysis.returns import result_dtype
 from supple.base import dtypes
 from supple.base.errors import InternalError, NotSupportedError, TypeCheckError
 from supple.base.source import Span
@@ -39,7 +40,7 @@ from supple.ir.node import Expr
 from supple.ir.op import Op
 from supple.ir.types import BufferType, PrimType, TensorType
 from supple.passes.escape import escaping_variables
-from supple.passes.host_calls import CALLS, packed
+from supple.passes.host_calls import CALLS, loop_call, packed
 from supple.passes.host_closures import CLOSURES, call_value, extern_value, function_value
 from supple.passes.host_kernels import KernelInfo
 from supple.passes.host_lowering import Handler, Lowering, type_of
@@ -144,9 +145,23 @@ class _Lowering(Lowering):
         prologue = self._begin_body()
         buffers = tuple(memories[id(p)] for p in info.params if id(p) in memories)
         scalars = tuple(p for p in info.params if id(p) not in memories)
+        dtype = result_dtype(func)
+        if dtype is not None:
+            self.emit(H.ClearReturn())
         self.kernel_calls.run(info, buffers, scalars, mapping)
-        self.emit(H.Return(self.object(TupleValue(()))))
+        nothing = self.object(TupleValue(())) if dtype is None else self._returned(dtype)
+        self.emit(H.Return(nothing))
         return HostFunction(self.name, tuple(params), prologue, tuple(self.out), span=func.span)
+
+    def _returned(self, dtype: str) -> HostVar:
+        """What a kernel returned, as an object: a number, or nothing."""
+        flag, number = self.check.number("returned", "bool"), self.check.number("number", dtype)
+        self.emit(H.TakeReturn(flag, number))
+        result, some, none = (self.check.fresh(hint) for hint in ("result", "number.object", "nothing"))
+        then = (H.MakeNumber(some, number), H.Yield(result, some))
+        otherwise = (H.MakeTuple(none, ()), H.Yield(result, none))
+        self.emit(H.Branch(flag, then, otherwise, result))
+        return result
 
     # --------------------------------------------------------------------------------------------------------- values
 
@@ -312,12 +327,10 @@ class _Lowering(Lowering):
         target = self.mod.functions.get(callee)
         if isinstance(target, ExternFunc):
             return packed(self, e, target, e.args, var)
+        if isinstance(target, PrimFunc):
+            return loop_call(self, e, name, target, var)
         if not isinstance(target, Function):
-            raise NotSupportedError(
-                f"{self.name}: {name} is not a graph function of the module",
-                e.span,
-                hint="call_tir runs loop functions",
-            )
+            raise InternalError(f"{self.name}: the module has no function {name}")
         args = self.objects(e.args)
         result = self.check.fresh(var.name if var is not None else name)
         self.emit(H.HostCall(result, name, args, span=e.span))

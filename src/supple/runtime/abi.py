@@ -79,6 +79,7 @@ CLOSURE_PARAMS = 40
 CLOSURE_CAPTURED = 48
 
 CONTEXT_SITE = 0
+CONTEXT_RETURNED = 4
 CONTEXT_VALUES = 8
 CONTEXT_VALUE_COUNT = 6
 CONTEXT_DEPTH = 56
@@ -93,8 +94,11 @@ CONTEXT_ANSWER = 120
 CONTEXT_BYTES = 128
 RESULT_DESCRIBED_DIMS = 8
 RESULT_BYTES = 8 * (5 + RESULT_DESCRIBED_DIMS)
-"""The context of one activation: ``{i32 site, i32, [6 x i64] values, i64 depth, i64 depth limit, ptr stack limit,
-ptr api, ptr constants, ptr callback, i64 activation, i64 stack budget, i64 answer}``.
+"""The context of one activation: ``{i32 site, i32 returned, [6 x i64] values, i64 depth, i64 depth limit,
+ptr stack limit, ptr api, ptr constants, ptr callback, i64 activation, i64 stack budget, i64 answer}``.
+
+A kernel that returns a number sets ``returned`` to 1 and stores the number as value 0 (integers in 64 bits, floats as
+float64).
 
 The callback stores its status plus one as ``answer``: when Python cannot even enter it (its recursion limit), compiled
 code finds the zero that it put there before.

@@ -146,7 +146,7 @@ def box(value: object) -> int:
             raise OverflowError(f"{number} does not fit in int64")
         return _made(rt.int_new(number, _INT64))
     if isinstance(value, dtypes.FLOAT_SCALARS):
-        return _made(rt.float_new(float(value), _FLOAT64))
+        return _made(rt.float_new(float(value), _FLOAT64))  # type: ignore[arg-type]
     if isinstance(value, ShapeTuple):
         return box_shape(value)
     if value is None:

@@ -367,7 +367,7 @@ def _read_functions(
             options: LoopOptions = _bound(source, item, loop_options)
             function = read_loop_function(source, item.node, env, options)
             found[item.node.name] = function
-            module.functions[item.node.name] = GlobalVar(options.name or item.node.name)
+            module.functions[item.node.name] = GlobalVar(options.name or item.node.name, function.ty)
             module.loops[options.name or item.node.name] = function
     graphs = [item for item in items if item.form.name == "R.function"]
     found.update(read_graph_functions(source, env, graphs, module))

@@ -551,7 +551,7 @@ class GraphParser(SymbolEvaluator):
             raise self.error(node, "functions of the program take positional arguments only")
         name = function.name_hint
         if isinstance(function, GlobalVar):
-            if self.module is not None and name in self.module.loops:
+            if self.module is not None and name in self.module.loops and function.ty is None:
                 raise self.error(
                     node,
                     f"{name!r} is a loop function",
