@@ -88,7 +88,7 @@ def resize(b: Builder, target: Target, value: Value, scalar: str) -> Value:
     if dtypes.element(value.dtype) == scalar:
         return value
     if dtypes.row(value.dtype).is_coded:
-        return resize(b, target, narrow_floats.widen(b, value), scalar)
+        return resize(b, target, narrow_floats.widen(b, target, value), scalar)
     if dtypes.row(scalar).is_coded:  # from float64 by way of float32, as ml_dtypes does
         return narrow_floats.narrow(b, resize(b, target, value, "float32"), scalar)
     source, wanted = dtypes.row(value.dtype).bits, dtypes.row(scalar).bits

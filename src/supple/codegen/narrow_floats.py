@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from supple.base import dtypes
+from supple.base.target import Target
 from supple.codegen.kernel_builder import Builder, Value
 
 _SIGN, _MAGNITUDE, _INFINITY, _QUIET_NAN = 0x80000000, 0x7FFFFFFF, 0x7F800000, 0x7FC00000  # of float32
@@ -33,6 +34,11 @@ class Format:
     @property
     def has_infinity(self) -> bool:
         return self.beyond == self.largest + 1 and self.nan != self.beyond
+
+    @property
+    def fits_half(self) -> bool:
+        """Whether its finite values have exponents of finite float16 values (other biases apart)."""
+        return self.largest >> self.mantissa < 31
 
 
 def _ieee(mantissa: int, bias: int) -> Format:
@@ -82,7 +88,7 @@ class _Words:
         return self.b.convert("bitcast", value, "int32")
 
 
-def widen(b: Builder, value: Value) -> Value:
+def widen(b: Builder, target: Target, value: Value) -> Value:
     """A value of such a type as float32, exactly. NaN of the float8 kinds becomes the quiet NaN of its sign."""
     w = _Words(b, dtypes.lanes(value.dtype))
     code = b.convert("zext", value, "int32")
@@ -93,6 +99,8 @@ def widen(b: Builder, value: Value) -> Value:
         bits = w.choose("eq", code, 0, 0x00400000, w.op("shl", code, 23))  # 2**-127 is a denormal of float32
         return w.as_float(w.choose("eq", code, 0xFF, _QUIET_NAN, bits))
     f = FORMATS[name]
+    if target.has_half_conversion and f.fits_half:
+        return _by_half(b, f, value)
     sign = w.op("shl", w.op("and", code, 0x80), 24)
     magnitude = w.op("and", code, 0x7F)
     places = 23 - f.mantissa
@@ -108,6 +116,29 @@ def widen(b: Builder, value: Value) -> Value:
         bits = w.choose("eq", magnitude, f.beyond, _INFINITY, bits)
     bits = w.choose("ugt", magnitude, f.nan - 1 if not f.has_infinity else f.beyond, _QUIET_NAN, bits)
     return w.as_float(w.op("or", bits, sign))
+
+
+def _by_half(b: Builder, f: Format, value: Value) -> Value:
+    """By the bits of a float16 of the same exponent, which the target converts, times the ratio of the biases."""
+    code = b.convert("sext", value, "int16")
+
+    def const(number: int) -> Value:
+        return b.const(number - 0x10000 if number >= 0x8000 else number, code.dtype)
+
+    places = 10 - f.mantissa
+    half = b.op("and", b.op("shl", code, const(places)), const(0x8000 | 0x7F << places))
+    sign = b.op("and", half, const(0x8000))
+    if f.unsigned_zero:
+        half = b.select(b.compare("icmp eq", half, const(0x8000)), const(0xFE00), half)
+    else:
+        magnitude = b.op("and", half, const(0x7FFF))
+        if f.has_infinity and f.bias != 15:
+            infinite = b.compare("icmp eq", magnitude, const(f.beyond << places))
+            half = b.select(infinite, b.op("or", sign, const(0x7C00)), half)
+        is_nan = b.compare("icmp ugt", magnitude, const((f.beyond if f.has_infinity else f.largest) << places))
+        half = b.select(is_nan, b.op("or", sign, const(0x7E00)), half)
+    single = b.convert("fpext", b.convert("bitcast", half, "float16"), "float32")
+    return single if f.bias == 15 else b.op("fmul", single, b.const(2.0 ** (15 - f.bias), single.dtype))
 
 
 def narrow(b: Builder, value: Value, name: str) -> Value:
