@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from supple.base.errors import DiagnosticError, InternalError, TypeCheckError
 from supple.base.source import Span
@@ -84,6 +84,13 @@ class BlockBuilder:
     deduced; an operand that does not fit raises `TypeCheckError`.
     """
 
+    _entered: ClassVar[list[BlockBuilder]] = []
+
+    @staticmethod
+    def current() -> BlockBuilder | None:
+        """The builder whose function is being built, inside of ``with bb.function(...)``; None outside of any."""
+        return BlockBuilder._entered[-1] if BlockBuilder._entered else None
+
     def __init__(self, mod: IRModule | None = None) -> None:
         self._mod = mod.clone() if mod is not None else IRModule()
         self._frames: list[_Frame] = []
@@ -106,11 +113,14 @@ class BlockBuilder:
         all_attrs = dict(attrs or {}) if private else {"global_symbol": name, **(attrs or {})}
         depth = len(self._frames)
         self.begin_function(name, given, all_attrs, is_pure=pure)
+        BlockBuilder._entered.append(self)
         try:
             yield
         except BaseException:
             del self._frames[depth:]
             raise
+        finally:
+            BlockBuilder._entered.pop()
         if len(self._frames) != depth:
             del self._frames[depth:]
             raise DiagnosticError(

@@ -1,0 +1,140 @@
+"""Layers that emit into the builder whose function is being built (``BlockBuilder.current()``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from supple.base import dtypes
+from supple.base.errors import DiagnosticError
+from supple.build.block_builder import BlockBuilder
+from supple.ir.expr import IntImm, Var
+from supple.ir.graph import Function, ShapeExpr
+from supple.ir.module import IRModule
+from supple.ir.node import Expr
+from supple.ir.types import TensorType
+from supple.relax import op
+from supple.runtime.tensor import Tensor, tensor
+
+
+def _builder() -> BlockBuilder:
+    found = BlockBuilder.current()
+    if found is None:
+        raise DiagnosticError("no function is being built", hint='with bb.function("main"): ...', rule="builder")
+    return found
+
+
+def emit(expr: Expr, name_hint: str = "") -> Var:
+    """Emit into the current builder."""
+    return _builder().emit(expr, name_hint)
+
+
+def emit_te(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Var:
+    """Emit a compute definition into the current builder."""
+    return _builder().emit_te(func, *args, **kwargs)
+
+
+def Placeholder(shape: Sequence[Any], dtype: str = "float32", name: str = "data") -> Var:
+    """An input of a model."""
+    return _variable("Placeholder", shape, dtype, name)
+
+
+def Parameter(shape: Sequence[Any], dtype: str = "float32", name: str = "param") -> Var:
+    """A weight of a model."""
+    return _variable("Parameter", shape, dtype, name)
+
+
+def _variable(what: str, shape: Sequence[Any], dtype: str, name: str) -> Var:
+    if not isinstance(shape, (list, tuple)):
+        raise TypeError(f"{what}: expected the shape as a list or tuple, got {type(shape).__name__}")
+    return Var(name, TensorType(ShapeExpr(tuple(shape)), dtype))
+
+
+class Module:
+    """Base of layers: calling one calls its ``forward``; its parameters are found in its fields."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the layer computes."""
+        raise NotImplementedError(f"{type(self).__name__} does not define forward")
+
+    def parameters(self) -> list[Var]:
+        """The variables in its fields, in lists and in layers of its own, each once, in order."""
+        found: list[Var] = []
+        stack: list[Any] = [self]
+        while stack:
+            current = stack.pop()
+            if isinstance(current, Var):
+                if not any(current is p for p in found):
+                    found.append(current)
+            elif isinstance(current, Module):
+                stack.extend(reversed(list(vars(current).values())))
+            elif isinstance(current, dict):
+                stack.extend(reversed(list(current.values())))
+            elif isinstance(current, (list, tuple)):
+                stack.extend(reversed(current))
+        return found
+
+
+class Sequential(Module):
+    """Layers one after the other."""
+
+    def __init__(self, *modules: Module) -> None:
+        self.modules = list(modules)
+
+    def forward(self, input: Expr) -> Expr:
+        """The last layer's value."""
+        for module in self.modules:
+            input = module(input)
+        return input
+
+
+class ReLU(Module):
+    """``max(x, 0)``."""
+
+    def forward(self, input: Expr) -> Var:
+        """The activation of the input."""
+        return emit(op.nn.relu(input))
+
+
+class LogSoftmax(Module):
+    """The logarithm of softmax over the last axis."""
+
+    def forward(self, input: Expr) -> Var:
+        """The activation of the input."""
+        return emit(op.nn.log_softmax(input))
+
+
+class Linear(Module):
+    """``x @ weight + bias``: weight ``(in_features, out_features)``, bias ``(out_features,)``."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = Parameter((in_features, out_features), name="linear_weight")
+        self.bias = Parameter((out_features,), name="linear_bias") if bias else None
+
+    def forward(self, input: Expr) -> Var:
+        """The layer's value."""
+        product = emit(op.matmul(input, self.weight))
+        return product if self.bias is None else emit(op.add(product, self.bias))
+
+
+def init_params(mod: IRModule) -> list[Tensor]:
+    """A random tensor for each parameter of ``main``: uniform in [0, 1). Raises ``ValueError`` for unknown sizes."""
+    main = mod["main"]
+    if not isinstance(main, Function):
+        raise ValueError("init_params: main is not a graph function")
+    rng = np.random.default_rng()
+    made = []
+    for param in main.params:
+        shape = getattr(param.ty, "shape", None)
+        values = getattr(shape, "values", None)
+        if values is None or not all(isinstance(v, IntImm) for v in values):
+            raise ValueError(f"init_params: the shape of parameter {param.name} is not known")
+        dtype = dtypes.to_numpy(param.ty.dtype)  # type: ignore[union-attr]
+        made.append(tensor(rng.uniform(size=[v.value for v in values]).astype(dtype)))
+    return made
