@@ -464,3 +464,41 @@ def test_wrong_arguments_are_named():
         vm["main"](np.zeros((2, 2), "f4"), numbers())
     with pytest.raises(ArgumentError, match="parameter y"):
         vm["main"](numbers(4), numbers(5))
+
+
+def test_values_that_are_written_are_not_folded_to_constants():
+    """Reads after a write must see it, so what is written is computed when the program runs."""
+    supple.register_global_func("test.forms.plus", lambda a: np.add(a, 1, out=np.asarray(a)), override=True)
+    text = """
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def increment(B: T.Buffer((2,), "float32")):
+        for i in range(2):
+            B[i] = B[i] + T.float32(1)
+
+    @R.function(private=True, pure=False)
+    def bump(v: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+        w = R.call_tir_inplace(Module.increment, (v,), [0], out_ty=R.Tensor((2,), "float32"))
+        return w
+
+    @R.function(pure=False)
+    def main(x: R.Tensor((2,), "float32")):
+        a = R.zeros(R.shape([2]), "float32")
+        WRITE
+        return (b, a, R.add(a, x))
+"""
+    for write in (
+        'b = R.call_tir_inplace(Module.increment, (a,), [0], out_ty=R.Tensor((2,), "float32"))',
+        "b = Module.bump(a)",
+        't = (a, a)\n        v = R.reshape(t[1], R.shape([2]))\n        b = Module.bump(v)',
+        "b = x\n        _ = R.vm.call_tir_dyn(Module.increment, (a,))",
+        'b = R.call_packed("test.forms.plus", a, ty_args=R.Tensor((2,), "float32"))',
+        'b = R.call_inplace_packed("test.forms.plus", a, inplace_indices=0, ty_args=R.Tensor((2,), "float32"))',
+        'f = R.make_closure(Module.bump, (a,))\n        b = R.invoke_closure(f, R.tuple(), '
+        'ty_args=R.Tensor((2,), "float32"))',
+    ):  # fmt: skip
+        b, a, c = both(text.replace("WRITE", write), np.ones(2, "f4"))
+        np.testing.assert_array_equal(a, [1, 1])
+        np.testing.assert_array_equal(c, [2, 2])
+    supple.remove_global_func("test.forms.plus")

@@ -17,7 +17,8 @@ from supple.base.config import config
 from supple.base.errors import DiagnosticError, NotSupportedError
 from supple.base.target import Target
 from supple.base.target import target as make_target
-from supple.codegen.host import emit_host, entry_symbol
+from supple.codegen.host import emit_host
+from supple.codegen.host_emitter import entry_symbol
 from supple.codegen.kernel import KernelCode, emit_kernel
 from supple.codegen.llvm import compile_text
 from supple.ir.graph import Function

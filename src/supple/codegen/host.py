@@ -6,15 +6,15 @@ Python come through the context (layouts in ``runtime.abi``).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from supple.base import dtypes
 from supple.base.errors import InternalError
-from supple.codegen.host_numbers import Numbers, number_type
-from supple.codegen.kernel_builder import llvm_type
+from supple.codegen import host_calls as calls
+from supple.codegen.host_emitter import Emitter, entry_symbol, host_symbol
+from supple.codegen.host_numbers import number_type
 from supple.codegen.writer import Writer
 from supple.ir import expr as E
 from supple.ir import host as H
@@ -24,8 +24,6 @@ from supple.ir.node import Expr
 from supple.passes.host_values import nbytes_of
 from supple.runtime import abi
 from supple.runtime.abi import ErrorSite, Status
-
-_NUL = "null"
 
 _HELPERS = """
 define internal void @clear_slots(ptr %slots, i64 %count) {
@@ -61,21 +59,6 @@ done:
 """
 
 
-def host_symbol(name: str) -> str:
-    """The symbol of a graph function's code."""
-    return f"host.{_plain(name)}"
-
-
-def entry_symbol(name: str) -> str:
-    """The symbol of the entry that Python calls: ``i32(ptr ctx, ptr args, ptr result)``."""
-    return f"entry.{_plain(name)}"
-
-
-def _plain(name: str) -> str:
-    """A name in the characters that LLVM takes without quotes, different for different names."""
-    return re.sub(r"[^A-Za-z0-9_]", lambda m: f".{ord(m[0]):x}.", name)
-
-
 def emit_host(
     functions: Sequence[HostFunction], public: Sequence[str], sites: list[ErrorSite], closures: Sequence[str] = ()
 ) -> str:
@@ -91,7 +74,7 @@ def emit_host(
         emitter = HostEmitter(function, sites, declarations)
         parts.append(emitter.emit())
     parts.extend(_entry(name, arity[name]) for name in dict.fromkeys((*public, *closures)))
-    parts.extend(_closure_code(name, arity[name]) for name in closures)
+    parts.extend(calls.closure_code(name, arity[name]) for name in closures)
     if closures:
         declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
     return "\n".join(sorted(declarations)) + "\n" + "\n".join(parts)
@@ -130,50 +113,8 @@ def _entry(name: str, count: int) -> str:
     return f"define i32 @{entry_symbol(name)}(ptr %ctx, ptr %args, ptr %result) {{\n{w.text()}\n}}\n"
 
 
-def _closure_symbol(name: str) -> str:
-    return f"closure.{_plain(name)}"
-
-
-def _closure_code(name: str, count: int) -> str:
-    """What a closure's ``code`` points at: the function on what is captured, followed by the arguments."""
-    w = Writer()
-    room = w.value(f"alloca ptr, i64 {max(1, count)}")
-    length_at = w.value(f"getelementptr i8, ptr %closure, i64 {abi.LIST_LENGTH}")
-    length = w.value(f"load i64, ptr {length_at}")
-    captured = w.value(f"getelementptr i8, ptr %closure, i64 {abi.CLOSURE_CAPTURED}")
-    taken = w.value(f"mul i64 {length}, 8")
-    rest = w.value(f"sub i64 {8 * count}, {taken}")
-    behind = w.value(f"getelementptr i8, ptr {room}, i64 {taken}")
-    w.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {room}, ptr {captured}, i64 {taken}, i1 false)")
-    w.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {behind}, ptr %args, i64 {rest}, i1 false)")
-    args = ["ptr %ctx"]
-    for i in range(count):
-        at = w.value(f"getelementptr ptr, ptr {room}, i64 {i}")
-        args.append(f"ptr {w.value(f'load ptr, ptr {at}')}")
-    args.append("ptr %result")
-    status = w.value(f"call i32 @{host_symbol(name)}({', '.join(args)})")
-    w.emit(f"ret i32 {status}")
-    head = f"define internal i32 @{_closure_symbol(name)}(ptr %ctx, ptr %closure, ptr %args, ptr %result)"
-    return f"{head} {{\n{w.text()}\n}}\n"
-
-
-class HostEmitter:
-    """The emission of one function."""
-
-    def __init__(self, function: HostFunction, sites: list[ErrorSite], declarations: set[str]) -> None:
-        self.function = function
-        self.name = function.name
-        self.sites = sites
-        self.declarations = declarations
-        declarations.add("declare ptr @llvm.frameaddress.p0(i32)")
-        self.w = Writer()
-        self.numbers = Numbers(self)
-        self.pointers: dict[int, str] = {}  # memories and objects by id
-        self.slots: dict[int, int] = {}  # objects that own a reference, by id
-        self.failures: list[str] = []
-        self.number_slots: dict[int, str] = {}  # results of branches that are numbers, by id
-        self.allocas: list[str] = []
-        self.widest_call = 0
+class HostEmitter(Emitter):
+    """The emission of one function's statements."""
 
     def emit(self) -> str:
         """The text of the function."""
@@ -252,78 +193,6 @@ class HostEmitter:
         w.emit("ret i32 %status.last")
         return w.text()
 
-    # ---------------------------------------------------------------------------------------------------- small pieces
-
-    def failure(self, site: ErrorSite, values: Sequence[str], status: Status = Status.ERROR_SITE) -> str:
-        """The label of code that records an error site with values and leaves the function."""
-        number = len(self.sites)
-        self.sites.append(site)
-        label = self.w.fresh("fail")
-        lines = [f"{label}:", f"  store i32 {number}, ptr %ctx"]
-        stored = list(enumerate(values))
-        if site.kind == "parameter":
-            stored.append((abi.CONTEXT_VALUE_COUNT - 1, "%depth"))
-        for i, value in stored:
-            at = f"%{self.w.fresh('value.at')}"
-            lines.append(f"  {at} = getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_VALUES + 8 * i}")
-            lines.append(f"  store i64 {value}, ptr {at}")
-        lines.append(f"  store i32 {int(status)}, ptr %status")
-        lines.append("  br label %exit")
-        self.failures.extend(lines)
-        return label
-
-    def _branch_if(self, condition: str, target: str) -> None:
-        """Go to ``target`` if the condition holds, on otherwise."""
-        fine = self.w.fresh("ok")
-        self.w.emit(f"br i1 {condition}, label %{target}, label %{fine}")
-        self.w.label(fine)
-
-    def _status(self, status: str) -> None:
-        """Leave the function when a call failed."""
-        fine, failed = self.w.fresh("ok"), self.w.fresh("failed")
-        self.failures.extend([f"{failed}:", f"  store i32 {status}, ptr %status", "  br label %exit"])
-        bad = self.w.value(f"icmp ne i32 {status}, 0")
-        self.w.emit(f"br i1 {bad}, label %{failed}, label %{fine}")
-        self.w.label(fine)
-
-    def _api(self, name: str, result: str, args: str) -> str:
-        """Call a function of the runtime."""
-        at = self.w.value(f"getelementptr ptr, ptr %api, i64 {abi.API.index(name)}")
-        function = self.w.value(f"load ptr, ptr {at}")
-        if result == "void":
-            self.w.emit(f"call void {function}({args})")
-            return ""
-        return self.w.value(f"call {result} {function}({args})")
-
-    def _field(self, pointer: str, offset: int, ty: str) -> str:
-        at = self.w.value(f"getelementptr i8, ptr {pointer}, i64 {offset}")
-        return self.w.value(f"load {ty}, ptr {at}")
-
-    def _pointer(self, var: HostVar) -> str:
-        name = self.pointers.get(id(var))
-        if name is None:
-            raise InternalError(f"{self.name}: {var.name} is used before it has a value")
-        return name
-
-    def _own(self, var: HostVar, pointer: str) -> None:
-        """An object variable gets its reference."""
-        slot = self._slot(var)
-        self.w.emit(f"store ptr {pointer}, ptr {slot}")
-        self.pointers[id(var)] = pointer
-
-    def _slot(self, var: HostVar) -> str:
-        index = self.slots.setdefault(id(var), len(self.slots))
-        return self.w.value(f"getelementptr ptr, ptr %slots, i64 {index}")
-
-    def _made(self, var: HostVar, pointer: str) -> None:
-        """An object that was just made: out of memory if it is null."""
-        none = self.w.value(f"icmp eq ptr {pointer}, null")
-        self._branch_if(none, "fail.memory")
-        self._own(var, pointer)
-
-    def _value(self, e: Expr) -> str:
-        return self.numbers.value(e)
-
     # ------------------------------------------------------------------------------------------------------ statements
 
     def _body(self, body: H.Body) -> None:
@@ -340,82 +209,57 @@ class HostEmitter:
                 item()
 
     def _check_object(self, s: H.CheckObject) -> None:
-        pointer = self._pointer(s.value)
-        kind = self._field(pointer, abi.OBJECT_KIND, "i32")
-        code = self._field(pointer, abi.OBJECT_CODE, "i32")
+        pointer = self.pointer(s.value)
+        kind = self.field(pointer, abi.OBJECT_KIND, "i32")
+        code = self.field(pointer, abi.OBJECT_CODE, "i32")
         came = [self.w.value(f"zext i32 {part} to i64") for part in (kind, code)]
         other = self.w.value(f"icmp ne i32 {kind}, {s.kind}")
         if s.kind == abi.Kind.CLOSURE:
-            other = self.w.value(f"and i1 {other}, {self._is_no_callable(kind, code)}")
-        self._branch_if(other, self.failure(s.site, [*came, "-1"]))
+            other = self.w.value(f"and i1 {other}, {self.is_no_callable(kind, code)}")
+        self.branch_if(other, self.failure(s.site, [*came, "-1"]))
         if s.dtype is None and s.ndim < 0:
             return
         count = "-1"  # the rank or length can be read now that the kind is known
         if s.kind in (abi.Kind.TENSOR, abi.Kind.TUPLE, abi.Kind.SHAPE):
-            count = self._field(pointer, abi.TENSOR_NDIM if s.kind == abi.Kind.TENSOR else abi.LIST_LENGTH, "i64")
+            count = self.field(pointer, abi.TENSOR_NDIM if s.kind == abi.Kind.TENSOR else abi.LIST_LENGTH, "i64")
         label = self.failure(s.site, [*came, count])
         if s.dtype is not None:
-            self._branch_if(self.w.value(f"icmp ne i32 {code}, {abi.dtype_code(s.dtype)}"), label)
+            self.branch_if(self.w.value(f"icmp ne i32 {code}, {abi.dtype_code(s.dtype)}"), label)
         if s.ndim >= 0:
-            self._branch_if(self.w.value(f"icmp ne i64 {count}, {s.ndim}"), label)
-
-    def _is_no_callable(self, kind: str, code: str) -> str:
-        """Whether an object is not a Python callable."""
-        opaque = self.w.value(f"icmp ne i32 {kind}, {int(abi.Kind.PYTHON)}")
-        other = self.w.value(f"icmp ne i32 {code}, {abi.CALLABLE}")
-        return self.w.value(f"or i1 {opaque}, {other}")
+            self.branch_if(self.w.value(f"icmp ne i64 {count}, {s.ndim}"), label)
 
     def _check_writable(self, s: H.CheckWritable) -> None:
-        flags = self._field(self._pointer(s.value), abi.TENSOR_FLAGS, "i64")
+        flags = self.field(self.pointer(s.value), abi.TENSOR_FLAGS, "i64")
         bit = self.w.value(f"and i64 {flags}, {abi.WRITABLE}")
-        self._branch_if(self.w.value(f"icmp eq i64 {bit}, 0"), self.failure(s.site, []))
+        self.branch_if(self.w.value(f"icmp eq i64 {bit}, 0"), self.failure(s.site, []))
 
     def _check_disjoint(self, s: H.CheckDisjoint) -> None:
-        starts = [self.w.value(f"ptrtoint ptr {self._pointer(m)} to i64") for m in (s.a, s.b)]
-        sizes = [self._value(n) for n in (s.a_bytes, s.b_bytes)]
+        starts = [self.w.value(f"ptrtoint ptr {self.pointer(m)} to i64") for m in (s.a, s.b)]
+        sizes = [self.value(n) for n in (s.a_bytes, s.b_bytes)]
         ends = [self.w.value(f"add i64 {start}, {size}") for start, size in zip(starts, sizes, strict=True)]
         before = self.w.value(f"icmp ult i64 {starts[0]}, {ends[1]}")
         behind = self.w.value(f"icmp ult i64 {starts[1]}, {ends[0]}")
         filled = [self.w.value(f"icmp ne i64 {size}, 0") for size in sizes]
         overlap = self.w.value(f"and i1 {before}, {behind}")
         overlap = self.w.value(f"and i1 {overlap}, {filled[0]}")
-        self._branch_if(self.w.value(f"and i1 {overlap}, {filled[1]}"), self.failure(s.site, []))
+        self.branch_if(self.w.value(f"and i1 {overlap}, {filled[1]}"), self.failure(s.site, []))
 
     def _require(self, s: H.Require) -> None:
-        condition = self._value(s.condition)
-        values = [self._wide(v) for v in s.values]
+        condition = self.value(s.condition)
+        values = [self.wide(v) for v in s.values]
         label = self.failure(s.site, values)
-        self._branch_if(self.w.value(f"xor i1 {condition}, true"), label)
-
-    def _wide(self, e: Expr) -> str:
-        """A number as the context's values hold it."""
-        value = self._value(e)
-        ty = number_type(E.scalar_dtype(e))
-        if ty == "i64":
-            return value
-        return self.w.value(f"zext i1 {value} to i64" if ty == "i1" else f"fptosi {ty} {value} to i64")
+        self.branch_if(self.w.value(f"xor i1 {condition}, true"), label)
 
     def _load_dim(self, s: H.LoadDim) -> None:
         base = abi.LIST_ITEMS if s.of_shape else abi.TENSOR_DIMS
-        self.numbers.define(s.var, self._field(self._pointer(s.value), base + 8 * s.axis, "i64"))
+        self.numbers.define(s.var, self.field(self.pointer(s.value), base + 8 * s.axis, "i64"))
 
     def _load_number(self, s: H.LoadNumber) -> None:
-        self._number_at(s.var, self._pointer(s.value), abi.NUMBER_VALUE)
-
-    def _number_at(self, var: Var, pointer: str, offset: int) -> None:
-        """A number from memory, where it is an int64 or a float64."""
-        ty = number_type(E.scalar_dtype(var))
-        if ty in ("i64", "i1"):
-            value = self._field(pointer, offset, "i64")
-            value = self.w.value(f"icmp ne i64 {value}, 0") if ty == "i1" else value
-        else:
-            value = self._field(pointer, offset, "double")
-            value = self.w.value(f"fptrunc double {value} to float") if ty == "float" else value
-        self.numbers.define(var, value)
+        self.number_at(s.var, self.pointer(s.value), abi.NUMBER_VALUE)
 
     def _load_scalar(self, s: H.LoadScalar) -> None:
         row = dtypes.row(s.dtype)
-        value = self.w.value(f"load {row.llvm}, ptr {self._pointer(s.memory)}")
+        value = self.w.value(f"load {row.llvm}, ptr {self.pointer(s.memory)}")
         if row.kind == "bool":
             value = self.w.value(f"icmp ne i8 {value}, 0")
         elif row.kind in ("int", "uint") and row.bits < 64:
@@ -423,11 +267,11 @@ class HostEmitter:
         self.numbers.define(s.var, value)
 
     def _compute(self, s: H.Compute) -> None:
-        self.numbers.define(s.var, self._value(s.value))
+        self.numbers.define(s.var, self.value(s.value))
 
     def _arena(self, s: H.Arena) -> None:
-        pointer = self._api("arena_get", "ptr", f"i64 {self._value(s.nbytes)}")
-        self._branch_if(self.w.value(f"icmp eq ptr {pointer}, null"), "fail.memory")
+        pointer = self.api("arena_get", "ptr", f"i64 {self.value(s.nbytes)}")
+        self.branch_if(self.w.value(f"icmp eq ptr {pointer}, null"), "fail.memory")
         self.w.emit(f"store ptr {pointer}, ptr %arena")
         self.pointers[id(s.memory)] = pointer
 
@@ -435,14 +279,14 @@ class HostEmitter:
         raise InternalError(f"{self.name}: memory was not planned ({s.memory.name})")
 
     def _at(self, s: H.At) -> None:
-        offset = self._value(s.offset)
-        self.pointers[id(s.memory)] = self.w.value(f"getelementptr i8, ptr {self._pointer(s.base)}, i64 {offset}")
+        offset = self.value(s.offset)
+        self.pointers[id(s.memory)] = self.w.value(f"getelementptr i8, ptr {self.pointer(s.base)}, i64 {offset}")
 
     def _new_tensor(self, s: H.NewTensor) -> None:
-        dims = [self._value(d) for d in s.shape]
-        nbytes = self._value(nbytes_of(s.shape, s.dtype))
-        pointer = self._api("tensor_new", "ptr", f"i64 {len(dims)}, i32 {abi.dtype_code(s.dtype)}, i64 {nbytes}")
-        self._made(s.var, pointer)
+        dims = [self.value(d) for d in s.shape]
+        nbytes = self.value(nbytes_of(s.shape, s.dtype))
+        pointer = self.api("tensor_new", "ptr", f"i64 {len(dims)}, i32 {abi.dtype_code(s.dtype)}, i64 {nbytes}")
+        self.made(s.var, pointer)
         self._store_dims(pointer, abi.TENSOR_DIMS, dims)
 
     def _store_dims(self, pointer: str, offset: int, dims: list[str]) -> None:
@@ -451,196 +295,72 @@ class HostEmitter:
             self.w.emit(f"store i64 {dim}, ptr {at}")
 
     def _view_of(self, s: H.ViewOf) -> None:
-        source = self._pointer(s.source)
-        dims = [self._value(d) for d in s.shape]
-        nbytes = self._value(nbytes_of(s.shape, s.dtype))
-        data = self._pointer(s.memory)
+        source = self.pointer(s.source)
+        dims = [self.value(d) for d in s.shape]
+        nbytes = self.value(nbytes_of(s.shape, s.dtype))
+        data = self.pointer(s.memory)
         head = f"i64 {len(dims)}, i32 {abi.dtype_code(s.dtype)}, i64 {nbytes}"
-        pointer = self._api("tensor_view", "ptr", f"{head}, ptr {data}, ptr {source}")
-        self._made(s.var, pointer)
+        pointer = self.api("tensor_view", "ptr", f"{head}, ptr {data}, ptr {source}")
+        self.made(s.var, pointer)
         self._store_dims(pointer, abi.TENSOR_DIMS, dims)
 
     def _data_of(self, s: H.DataOf) -> None:
-        self.pointers[id(s.memory)] = self._field(self._pointer(s.value), abi.TENSOR_DATA, "ptr")
+        self.pointers[id(s.memory)] = self.field(self.pointer(s.value), abi.TENSOR_DATA, "ptr")
 
     def _constant_at(self, s: H.ConstantAt) -> None:
-        self.pointers[id(s.memory)] = self._field("%constants", 8 * s.index, "ptr")
+        self.pointers[id(s.memory)] = self.field("%constants", 8 * s.index, "ptr")
 
     def _constant_object(self, s: H.ConstantObject) -> None:
-        pointer = self._field("%constants", 8 * s.index, "ptr")
-        self._api("incref", "void", f"ptr {pointer}")
-        self._own(s.var, pointer)
+        pointer = self.field("%constants", 8 * s.index, "ptr")
+        self.api("incref", "void", f"ptr {pointer}")
+        self.own(s.var, pointer)
 
     def _copy(self, s: H.Copy) -> None:
         self.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-        target, source = self._pointer(s.target), self._pointer(s.source)
-        nbytes = self._value(s.nbytes)
+        target, source = self.pointer(s.target), self.pointer(s.source)
+        nbytes = self.value(s.nbytes)
         self.w.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {nbytes}, i1 false)")
 
-    def _kernel_call(self, s: H.KernelCall) -> None:
-        types = ["ptr"] * (1 + len(s.buffers))
-        args = ["ptr %ctx", *(f"ptr {self._pointer(b)}" for b in s.buffers)]
-        for scalar in s.scalars:
-            ty = llvm_type(E.scalar_dtype(scalar))
-            value = self._value(scalar)
-            if ty not in ("i64", "i1", "float", "double"):
-                value = self.w.value(f"trunc i64 {value} to {ty}")
-            args.append(f"{ty} {value}")
-            types.append(ty)
-        for symbol in s.symbols:
-            args.append(f"i64 {self._value(symbol)}")
-            types.append("i64")
-        args.append(f"ptr {self._pointer(s.workspace) if s.workspace is not None else _NUL}")
-        types.append("ptr")
-        self.declarations.add(f"declare i32 @{s.kernel}({', '.join(types)})")
-        self._status(self.w.value(f"call i32 @{s.kernel}({', '.join(args)})"))
-
-    def _clear_return(self, s: H.ClearReturn) -> None:
-        at = self.w.value(f"getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_RETURNED}")
-        self.w.emit(f"store i32 0, ptr {at}")
-
-    def _take_return(self, s: H.TakeReturn) -> None:
-        flag = self._field("%ctx", abi.CONTEXT_RETURNED, "i32")
-        self.numbers.define(s.flag, self.w.value(f"icmp ne i32 {flag}, 0"))
-        self._number_at(s.var, "%ctx", abi.CONTEXT_VALUES)
-
-    def _host_call(self, s: H.HostCall) -> None:
-        args = ", ".join(["ptr %ctx", *(f"ptr {self._pointer(a)}" for a in s.args), "ptr %result"])
-        self._status(self.w.value(f"call i32 @{host_symbol(s.function)}({args})"))
-        self._own(s.var, self.w.value("load ptr, ptr %result"))
-
-    def _arguments(self, args: Sequence[HostVar]) -> None:
-        """Objects in the array of arguments."""
-        self.widest_call = max(self.widest_call, len(args))
-        for i, arg in enumerate(args):
-            at = self.w.value(f"getelementptr ptr, ptr %argv, i64 {i}")
-            self.w.emit(f"store ptr {self._pointer(arg)}, ptr {at}")
-
-    def _callback(self, index: int, count: int) -> str:
-        """Call into Python on the array of arguments; the status."""
-        callback = self._field("%ctx", abi.CONTEXT_CALLBACK, "ptr")
-        answer_at = self.w.value(f"getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_ANSWER}")
-        self.w.emit(f"store i64 0, ptr {answer_at}")
-        self.w.emit(f"call i32 {callback}(ptr %ctx, i64 {index}, ptr %argv, i64 {count}, ptr %result)")
-        answer = self.w.value(f"load i64, ptr {answer_at}")
-        less = self.w.value(f"sub i64 {answer}, 1")
-        narrow = self.w.value(f"trunc i64 {less} to i32")
-        lost = self.w.value(f"icmp eq i64 {answer}, 0")
-        return self.w.value(f"select i1 {lost}, i32 {int(Status.PYTHON_EXCEPTION)}, i32 {narrow}")
-
-    def _packed_call(self, s: H.PackedCall) -> None:
-        self._arguments(s.args)
-        self._status(self._callback(s.index, len(s.args)))
-        self._own(s.var, self.w.value("load ptr, ptr %result"))
-
-    def _of_callee(
-        self, s: H.CallClosure | H.ExtendClosure, args: Sequence[HostVar], call: Callable[[str], str]
-    ) -> None:
-        """``call`` on a closure, which gives a status and sets the result; Python for a callable of Python's."""
-        callee = self._pointer(s.callee)
-        self._arguments((s.callee, *args))
-        kind = self._field(callee, abi.OBJECT_KIND, "i32")
-        code = self._field(callee, abi.OBJECT_CODE, "i32")
-        native, other, join = self.w.fresh("native"), self.w.fresh("other"), self.w.fresh("join")
-        is_closure = self.w.value(f"icmp eq i32 {kind}, {int(abi.Kind.CLOSURE)}")
-        self.w.emit(f"br i1 {is_closure}, label %{native}, label %{other}")
-        self.w.label(native)
-        self.w.emit(f"store i32 {call(callee)}, ptr %called")
-        self.w.emit(f"br label %{join}")
-        self.w.label(other)
-        came = [self.w.value(f"zext i32 {part} to i64") for part in (kind, code)]
-        self._branch_if(self._is_no_callable(kind, code), self.failure(s.site, [*came, "-1"]))
-        self.w.emit(f"store i32 {self._callback(s.python, len(args) + 1)}, ptr %called")
-        self.w.emit(f"br label %{join}")
-        self.w.label(join)
-        self._status(self.w.value("load i32, ptr %called"))
-        self._own(s.var, self.w.value("load ptr, ptr %result"))
-
-    def _open_params(self, callee: str) -> str:
-        """How many arguments a closure still takes."""
-        params = self._field(callee, abi.CLOSURE_PARAMS, "i64")
-        return self.w.value(f"sub i64 {params}, {self._field(callee, abi.LIST_LENGTH, 'i64')}")
-
-    def _call_closure(self, s: H.CallClosure) -> None:
-        def call(callee: str) -> str:
-            wanted = self._open_params(callee)
-            wrong = self.w.value(f"icmp ne i64 {wanted}, {len(s.args)}")
-            self._branch_if(wrong, self.failure(s.count, [wanted]))
-            code = self._field(callee, abi.CLOSURE_CODE, "ptr")
-            args = self.w.value("getelementptr ptr, ptr %argv, i64 1")
-            return self.w.value(f"call i32 {code}(ptr %ctx, ptr {callee}, ptr {args}, ptr %result)")
-
-        self._of_callee(s, s.args, call)
-
-    def _extend_closure(self, s: H.ExtendClosure) -> None:
-        def extend(callee: str) -> str:
-            wanted = self._open_params(callee)
-            few = self.w.value(f"icmp slt i64 {wanted}, {len(s.captured)}")
-            self._branch_if(few, self.failure(s.count, [wanted]))
-            pointer = self._api("closure_extend", "ptr", f"ptr {callee}, i64 {len(s.captured)}")
-            self._branch_if(self.w.value(f"icmp eq ptr {pointer}, null"), "fail.memory")
-            length = self._field(callee, abi.LIST_LENGTH, "i64")
-            behind = self.w.value(f"getelementptr ptr, ptr {pointer}, i64 {length}")
-            self._store_objects(behind, abi.CLOSURE_CAPTURED, s.captured)
-            self.w.emit(f"store ptr {pointer}, ptr %result")
-            return "0"
-
-        self._of_callee(s, s.captured, extend)
-
-    def _make_closure(self, s: H.MakeClosure) -> None:
-        code = f"ptr @{_closure_symbol(s.name)}"
-        pointer = self._api("closure_new", "ptr", f"i64 {len(s.captured)}, {code}, i64 {s.params}, i32 {s.index}")
-        self._made(s.var, pointer)
-        self._store_objects(pointer, abi.CLOSURE_CAPTURED, s.captured)
-
-    def _store_objects(self, pointer: str, offset: int, objects: Sequence[HostVar]) -> None:
-        """References of objects in the fields of an object."""
-        for i, item in enumerate(objects):
-            value = self._pointer(item)
-            self._api("incref", "void", f"ptr {value}")
-            at = self.w.value(f"getelementptr i8, ptr {pointer}, i64 {offset + 8 * i}")
-            self.w.emit(f"store ptr {value}, ptr {at}")
-
     def _make_tuple(self, s: H.MakeTuple) -> None:
-        pointer = self._api("tuple_new", "ptr", f"i64 {len(s.fields)}")
-        self._made(s.var, pointer)
-        self._store_objects(pointer, abi.LIST_ITEMS, s.fields)
+        pointer = self.api("tuple_new", "ptr", f"i64 {len(s.fields)}")
+        self.made(s.var, pointer)
+        self.store_objects(pointer, abi.LIST_ITEMS, s.fields)
 
     def _tuple_field(self, s: H.TupleField) -> None:
-        item = self._field(self._pointer(s.value), abi.LIST_ITEMS + 8 * s.index, "ptr")
-        self._api("incref", "void", f"ptr {item}")
-        self._own(s.var, item)
+        item = self.field(self.pointer(s.value), abi.LIST_ITEMS + 8 * s.index, "ptr")
+        self.api("incref", "void", f"ptr {item}")
+        self.own(s.var, item)
 
     def _make_shape(self, s: H.MakeShape) -> None:
-        values = [self._value(v) for v in s.values]
-        pointer = self._api("shape_new", "ptr", f"i64 {len(values)}")
-        self._made(s.var, pointer)
+        values = [self.value(v) for v in s.values]
+        pointer = self.api("shape_new", "ptr", f"i64 {len(values)}")
+        self.made(s.var, pointer)
         self._store_dims(pointer, abi.LIST_ITEMS, values)
 
     def _shape_from(self, s: H.ShapeFrom) -> None:
         self.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-        length = self._value(s.length)
-        pointer = self._api("shape_new", "ptr", f"i64 {length}")
-        self._made(s.var, pointer)
+        length = self.value(s.length)
+        pointer = self.api("shape_new", "ptr", f"i64 {length}")
+        self.made(s.var, pointer)
         items = self.w.value(f"getelementptr i8, ptr {pointer}, i64 {abi.LIST_ITEMS}")
         nbytes = self.w.value(f"mul i64 {length}, 8")
-        source = self._pointer(s.memory)
+        source = self.pointer(s.memory)
         self.w.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {items}, ptr {source}, i64 {nbytes}, i1 false)")
 
     def _make_number(self, s: H.MakeNumber) -> None:
         dtype = E.scalar_dtype(s.value)
         ty, code = number_type(dtype), abi.dtype_code(dtype)
-        value = self._value(s.value)
+        value = self.value(s.value)
         if ty in ("i64", "i1"):
-            wide = self._wide(s.value) if ty == "i1" else value
-            self._made(s.var, self._api("int_new", "ptr", f"i64 {wide}, i32 {code}"))
+            wide = self.wide(s.value) if ty == "i1" else value
+            self.made(s.var, self.api("int_new", "ptr", f"i64 {wide}, i32 {code}"))
         else:
             wide = self.w.value(f"fpext float {value} to double") if ty == "float" else value
-            self._made(s.var, self._api("float_new", "ptr", f"double {wide}, i32 {code}"))
+            self.made(s.var, self.api("float_new", "ptr", f"double {wide}, i32 {code}"))
 
     def _branch(self, s: H.Branch) -> list[HostStmt | Callable[[], None]]:
         """Starts a branch; what is to be emitted next: both bodies, and what comes before and after each."""
-        condition = self._value(s.condition)
+        condition = self.value(s.condition)
         then, otherwise, join = self.w.fresh("then"), self.w.fresh("else"), self.w.fresh("join")
         if isinstance(s.var, Var):
             number_slot = f"%{self.w.fresh('number')}"
@@ -662,7 +382,7 @@ class HostEmitter:
                 ty = number_type(E.scalar_dtype(s.var))
                 self.numbers.define(s.var, self.w.value(f"load {ty}, ptr {self.number_slots[id(s.var)]}"))
             elif s.var is not None:
-                self.pointers[id(s.var)] = self.w.value(f"load ptr, ptr {self._slot(s.var)}")
+                self.pointers[id(s.var)] = self.w.value(f"load ptr, ptr {self.slot(s.var)}")
 
         first, second = partial(begin, then), partial(begin, otherwise)
         return [first, *s.then, end, second, *s.otherwise, end, finish]
@@ -671,20 +391,20 @@ class HostEmitter:
         if isinstance(s.target, Var):
             assert isinstance(s.value, Expr)
             ty = number_type(E.scalar_dtype(s.target))
-            self.w.emit(f"store {ty} {self._value(s.value)}, ptr {self.number_slots[id(s.target)]}")
+            self.w.emit(f"store {ty} {self.value(s.value)}, ptr {self.number_slots[id(s.target)]}")
         else:
             assert isinstance(s.value, HostVar)
-            value = self._pointer(s.value)
-            self._api("incref", "void", f"ptr {value}")
-            self.w.emit(f"store ptr {value}, ptr {self._slot(s.target)}")
+            value = self.pointer(s.value)
+            self.api("incref", "void", f"ptr {value}")
+            self.w.emit(f"store ptr {value}, ptr {self.slot(s.target)}")
 
     def _release(self, s: H.Release) -> None:
-        self._api("decref", "void", f"ptr {self._pointer(s.var)}")
-        self.w.emit(f"store ptr null, ptr {self._slot(s.var)}")
+        self.api("decref", "void", f"ptr {self.pointer(s.var)}")
+        self.w.emit(f"store ptr null, ptr {self.slot(s.var)}")
 
     def _return(self, s: H.Return) -> None:
-        value = self._pointer(s.value)
-        self._api("incref", "void", f"ptr {value}")
+        value = self.pointer(s.value)
+        self.api("incref", "void", f"ptr {value}")
         self.w.emit(f"store ptr {value}, ptr %out")
 
 
@@ -706,18 +426,18 @@ _STATEMENTS: dict[type[HostStmt], Callable[[HostEmitter, Any], None]] = {
     H.ConstantAt: HostEmitter._constant_at,
     H.ConstantObject: HostEmitter._constant_object,
     H.Copy: HostEmitter._copy,
-    H.KernelCall: HostEmitter._kernel_call,
-    H.ClearReturn: HostEmitter._clear_return,
-    H.TakeReturn: HostEmitter._take_return,
-    H.HostCall: HostEmitter._host_call,
-    H.PackedCall: HostEmitter._packed_call,
+    H.KernelCall: calls.kernel_call,
+    H.ClearReturn: calls.clear_return,
+    H.TakeReturn: calls.take_return,
+    H.HostCall: calls.host_call,
+    H.PackedCall: calls.packed_call,
     H.MakeTuple: HostEmitter._make_tuple,
     H.TupleField: HostEmitter._tuple_field,
     H.MakeShape: HostEmitter._make_shape,
     H.ShapeFrom: HostEmitter._shape_from,
-    H.MakeClosure: HostEmitter._make_closure,
-    H.ExtendClosure: HostEmitter._extend_closure,
-    H.CallClosure: HostEmitter._call_closure,
+    H.MakeClosure: calls.make_closure,
+    H.ExtendClosure: calls.extend_closure,
+    H.CallClosure: calls.call_closure,
     H.MakeNumber: HostEmitter._make_number,
     H.Yield: HostEmitter._yield,
     H.Release: HostEmitter._release,

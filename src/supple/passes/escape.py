@@ -9,6 +9,7 @@ from supple.ir.module import IRModule
 from supple.ir.node import Expr
 from supple.ir.op import Op
 from supple.ir.walk import pre_order
+from supple.verify.purity import is_pure_call
 
 _INSIDE = frozenset(
     f"relax.{name}"
@@ -34,38 +35,63 @@ def escaping_variables(func: Function) -> set[int]:
 
     Values that contain or share memory with such a variable's are included.
     """
-    parts: dict[int, list[Var]] = {}  # variable -> variables whose memory it may hold
-    tuples: dict[int, Tuple] = {}
-    roots: list[Expr] = []
-    pending: list[SeqExpr] = [func.body]
-    while pending:
-        sequence = pending.pop()
-        roots.append(sequence.body)
-        for block in sequence.blocks:
-            for binding in block.bindings:
-                assert isinstance(binding, (VarBinding, MatchCast))
-                value = binding.value
-                if isinstance(value, Tuple):
-                    tuples[id(binding.var)] = value
-                parts[id(binding.var)] = _parts(value, tuples)
-                if isinstance(value, Call) and not (isinstance(value.op, Op) and value.op.name in _INSIDE | _VIEWS):
-                    roots.extend(value.args)
-                elif isinstance(value, If):
-                    for branch in (value.true_branch, value.false_branch):
-                        if isinstance(branch, SeqExpr):
-                            pending.append(branch)
-                        else:
-                            roots.append(branch)
-                elif isinstance(value, SeqExpr):
-                    pending.append(value)
-    escaping: set[int] = set()
-    work = [v for root in roots for v in _variables(root)]
-    while work:
-        var = work.pop()
-        if id(var) not in escaping:
-            escaping.add(id(var))
-            work.extend(parts.get(id(var), ()))
-    return escaping
+    flow = _Flow(func)
+    for call in flow.calls:
+        if not (isinstance(call.op, Op) and call.op.name in _INSIDE | _VIEWS):
+            flow.results.extend(call.args)
+    return flow.reached(flow.results)
+
+
+def written_variables(func: Function) -> set[int]:
+    """The ids of variables whose tensor a call may write into, now or later, under this or another name."""
+    flow = _Flow(func)
+    writing = [c for c in flow.calls if not is_pure_call(c) or (isinstance(c.op, Op) and c.op.name in _KEEPS)]
+    return flow.reached([arg for call in writing for arg in call.args])
+
+
+class _Flow:
+    """Where values go in a function: ``calls``, ``results`` (of branches and of the function), and for each variable
+    the variables whose memory it may hold."""
+
+    def __init__(self, func: Function) -> None:
+        self.calls: list[Call] = []
+        self.results: list[Expr] = []
+        self._parts: dict[int, list[Var]] = {}
+        tuples: dict[int, Tuple] = {}
+        pending: list[SeqExpr] = [func.body]
+        while pending:
+            sequence = pending.pop()
+            self.results.append(sequence.body)
+            for block in sequence.blocks:
+                for binding in block.bindings:
+                    assert isinstance(binding, (VarBinding, MatchCast))
+                    value = binding.value
+                    if isinstance(value, Tuple):
+                        tuples[id(binding.var)] = value
+                    self._parts[id(binding.var)] = _parts(value, tuples)
+                    if isinstance(value, Call):
+                        self.calls.append(value)
+                    elif isinstance(value, SeqExpr):
+                        pending.append(value)
+                    elif isinstance(value, Function):  # it may do to what it captures what it does
+                        pending.append(value.body)
+                    elif isinstance(value, If):
+                        for branch in (value.true_branch, value.false_branch):
+                            if isinstance(branch, SeqExpr):
+                                pending.append(branch)
+                            else:
+                                self.results.append(branch)
+
+    def reached(self, roots: list[Expr]) -> set[int]:
+        """The ids of the variables in ``roots``, and of those whose memory these may hold."""
+        found: set[int] = set()
+        work = [v for root in roots for v in _variables(root)]
+        while work:
+            var = work.pop()
+            if id(var) not in found:
+                found.add(id(var))
+                work.extend(self._parts.get(id(var), ()))
+        return found
 
 
 def _parts(value: Expr, tuples: dict[int, Tuple]) -> list[Var]:
@@ -77,8 +103,21 @@ def _parts(value: Expr, tuples: dict[int, Tuple]) -> list[Var]:
         name = value.op.name if isinstance(value.op, Op) else ""
         if name == "relax.call_tir_inplace":  # results are arguments
             return _variables(value.args[1])
-        return _variables(value.args[0]) if name in _VIEWS else []
+        if name in _INSIDE:
+            return []
+        # a function may return what it was given
+        return _variables(value.args[0]) if name in _VIEWS else [v for arg in value.args for v in _variables(arg)]
+    if isinstance(value, If):
+        return [v for branch in (value.true_branch, value.false_branch) for v in _variables(_result(branch))]
+    if isinstance(value, SeqExpr):
+        return _variables(_result(value))
     return _variables(value) if isinstance(value, (Var, Tuple)) else []
+
+
+def _result(body: Expr) -> Expr:
+    while isinstance(body, SeqExpr):
+        body = body.body
+    return body
 
 
 def _variables(e: Expr) -> list[Var]:

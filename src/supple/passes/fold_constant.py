@@ -26,6 +26,7 @@ from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
 from supple.ir.walk import free_symbols, pre_order, transform
 from supple.ops.calls import CALL_TIR
+from supple.passes.escape import written_variables
 from supple.passes.remarks import Remarks, remark
 from supple.sym.relate import tensor_dims
 from supple.sym.simplify import evaluate
@@ -48,8 +49,9 @@ def fold_constant(mod: IRModule, remarks: Remarks | None = None, *, exact: bool 
         gv = R.multiply(x, metadata[...])       # [4.0, 6.0]; the unused binding goes with `dead_code`
 
     With ``exact`` only what the interpreter and native code compute to the same bits: no mathematical functions, no
-    floating-point sums. Calls with effects, calls of packed functions, results of several tensors, and results larger
-    than both `SMALL` and their operands stay. So does a call that fails: it then raises when it runs.
+    floating-point sums. Calls with effects, calls of packed functions, results of several tensors, results larger
+    than both `SMALL` and their operands, and tensors that a call may write into stay. So does a call that fails: it
+    then raises when it runs.
     """
     run = Interpreter(mod)
     changed = mod.clone()
@@ -66,8 +68,9 @@ def _folded(
 ) -> Function:
     known: dict[int, Constant] = {}
     keep: list[Var] = []
+    written = written_variables(func)
     for kind, item in events(func):
-        if kind != "bind" or not isinstance(item, VarBinding):
+        if kind != "bind" or not isinstance(item, VarBinding) or id(item.var) in written:
             continue
         if isinstance(item.value, Constant):
             known[id(item.var)] = item.value
