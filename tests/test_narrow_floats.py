@@ -311,6 +311,25 @@ def test_operations_are_computed_in_float32_and_rounded_once(name: str, schedule
                     raise AssertionError(f"{name} {key}: {error}") from None
 
 
+@pytest.mark.parametrize("name", CODED)
+def test_nextafter_is_the_neighbour_in_the_dtype_itself(name: str) -> None:
+    some = codes(name)
+    some = np.concatenate([some[:300], some[0x7F00:0x8100], some[0xFF00:]]) if name == "bfloat16" else some
+    x, y = (np.ascontiguousarray(v).ravel() for v in np.meshgrid(some, some))
+    n = Var("n", prim_type("int64"))
+    a, b = te.placeholder((n,), name, "a"), te.placeholder((n,), name, "b")
+    func = loops_of([a, b], [te.compute((n,), lambda i: intrinsic("nextafter", a[i], b[i]), "next")])
+    native, interpreted = np.empty_like(x), np.empty_like(x)
+    run_kernel(func, x, y, native)
+    run_prim_func(func, [x, y, interpreted])
+    with np.errstate(all="ignore"):
+        expected = np.nextafter(x, y)
+        assert_same_bits(canonical(interpreted), canonical(expected))
+        differ = x.astype("float32") != y.astype("float32")  # of equal zeros either may be the result
+        assert_same_bits(canonical(native)[differ], canonical(expected)[differ])
+        np.testing.assert_array_equal(native.astype("float32"), expected.astype("float32"))
+
+
 def registry_samples() -> list[tuple[Op, Sample]]:
     """Of each operator, every sample of float16 and the first of float32, in bfloat16."""
     found: list[tuple[Op, Sample]] = []

@@ -11,7 +11,7 @@ from supple.base.errors import NotSupportedError
 from supple.codegen import kernel_float as floats
 from supple.codegen import kernel_integer as integer
 from supple.codegen import kernel_memory as memory
-from supple.codegen import numerics, numerics_more
+from supple.codegen import narrow_floats, numerics, numerics_more
 from supple.codegen.kernel_builder import Builder, Value, llvm_type, suffix
 from supple.codegen.kernel_state import Lanes, State, Task
 from supple.ir import expr as E
@@ -333,8 +333,6 @@ def _reinterpret(state: State, node: Call, x: Value) -> Value:
 
 def _nextafter(state: State, node: Call, x: Value, y: Value) -> Value:
     """The neighbour of x towards y, by its bits: magnitudes grow as integers do."""
-    if dtypes.row(x.dtype).is_coded:
-        raise NotSupportedError(f"{state.name}: nextafter of {x.dtype} is not supported", node.span)
     b = state.builder
     bits = dtypes.row(x.dtype).bits
     kind = dtypes.vector(f"int{bits}", dtypes.lanes(x.dtype))
@@ -343,6 +341,9 @@ def _nextafter(state: State, node: Call, x: Value, y: Value) -> Value:
     zero, one = b.const(0.0, x_wide.dtype), b.const(1, kind)
     outward = b.op("xor", b.compare("fcmp olt", x_wide, y_wide), b.compare("fcmp olt", x_wide, zero))
     moved = b.select(outward, b.op("add", x_bits, one), b.op("sub", x_bits, one))
+    if narrow_floats.has_unsigned_zero(x.dtype):  # from the negative number next to zero: what would be -0.0 is NaN
+        negative_zero = b.compare("icmp eq", moved, b.const(-(1 << (bits - 1)), kind))
+        moved = b.select(negative_zero, b.const(0, kind), moved)
     smallest = b.op("or", b.op("and", y_bits, b.const(-(1 << (bits - 1)), kind)), one)
     moved = b.select(b.compare("fcmp oeq", x_wide, zero), smallest, moved)
     moved = b.select(b.compare("fcmp oeq", x_wide, y_wide), y_bits, moved)

@@ -62,6 +62,12 @@ FORMATS: dict[str, Format] = {
 """The 8-bit floats with a sign; ``float8_e8m0fnu`` is a bare exponent."""
 
 
+def has_unsigned_zero(dtype: str) -> bool:
+    """Whether the code of -0.0 means NaN."""
+    name = dtypes.element(dtype)
+    return name in FORMATS and FORMATS[name].unsigned_zero
+
+
 class _Words:
     """32-bit integer arithmetic with constants as wide as the values."""
 

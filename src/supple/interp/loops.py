@@ -48,7 +48,7 @@ from supple.ir.walk import post_order
 from supple.sym.simplify import evaluate, solve_linear
 
 Array = Any  # numpy arrays and scalars
-_REINTERPRET = OPS.get("tirx.reinterpret")
+_ON_BITS = (OPS.get("tirx.reinterpret"), OPS.get("tirx.nextafter"))  # these know their operands' own dtype
 _ASSUME = OPS.get("tirx.assume")
 MAX_LANES = 1 << 22
 """How many elements one vectorised operation covers at most."""
@@ -342,7 +342,7 @@ class _Run:
         if (not e.op.pure and e.op is not _ASSUME) or e.op.facts["intrinsic"].arity < 0:
             raise NotSupportedError(f"the interpreter does not run {e.op.name}", span=e.span)
         args = [done[id(a)] for a in e.args]
-        if e.op is not _REINTERPRET:
+        if not any(e.op is own for own in _ON_BITS):
             args = [dtypes.widened(a) if _is_coded(a) else a for a in args]
         value = numpy_meaning(e)(*args)
         return dtypes.convert(value, dtypes.element(scalar_dtype(e)))
