@@ -313,10 +313,10 @@ class Not(ExprWithOps):
     """Logical negation of a bool."""
 
     a: Expr
+    dtype: str = field(init=False, metadata={"role": Role.IGNORE})
 
-    @property
-    def dtype(self) -> str:
-        return scalar_dtype(self.a)
+    def __post_init__(self) -> None:
+        self.dtype = scalar_dtype(self.a)  # type: ignore[misc]
 
     @property
     def ty(self) -> Type:
@@ -330,16 +330,14 @@ class Select(ExprWithOps):
     condition: Expr
     true_value: Expr
     false_value: Expr
+    dtype: str = field(init=False, metadata={"role": Role.IGNORE})  # kept: asking down a chain would take ever longer
 
     def __post_init__(self) -> None:
         scalar_dtype(self.condition)  # refuses what is no scalar
         left, right = scalar_dtype(self.true_value), scalar_dtype(self.false_value)
         if left != right:
             raise TypeError(f"Select: both values must have one dtype, got {left} and {right}")
-
-    @property
-    def dtype(self) -> str:
-        return scalar_dtype(self.true_value)
+        self.dtype = left  # type: ignore[misc]
 
     @property
     def ty(self) -> Type:
@@ -401,10 +399,10 @@ class Let(ExprWithOps):
     var: Var = define()
     value: Expr
     body: Expr
+    dtype: str = field(init=False, metadata={"role": Role.IGNORE})
 
-    @property
-    def dtype(self) -> str:
-        return scalar_dtype(self.body)
+    def __post_init__(self) -> None:
+        self.dtype = scalar_dtype(self.body)  # type: ignore[misc]
 
     @property
     def ty(self) -> Type:
