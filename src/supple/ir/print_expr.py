@@ -496,6 +496,7 @@ _CALL_FORMS: dict[str, Callable[[ExprPrinter, Call], Any]] = {
     "relax.call_tir": ExprPrinter._destination,
     "relax.call_tir_inplace": ExprPrinter._destination,
     "relax.call_dps_packed": ExprPrinter._destination,
+    "relax.dist.call_tir_local_view": ExprPrinter._destination,
     "relax.call_pure_packed": ExprPrinter._pure_packed,
     "relax.call_tir_with_grad": ExprPrinter._destination,
     "relax.memory.view": ExprPrinter._view,

@@ -21,7 +21,7 @@ def _form(name: str, doc: str, infer_call: Callable[[Call], Type], *, pure: bool
     return OPS.register(f"relax.{name}", Op(f"relax.{name}", doc, params, infer_call, pure=pure, facts=facts))
 
 
-def _destination_result(call: Call) -> Type:
+def destination_result(call: Call) -> Type:
     """``call_tir`` and its relatives return fresh tensors of the declared types."""
     name = call.op.short_name  # type: ignore[attr-defined]
     if len(call.args) < 2:
@@ -47,20 +47,20 @@ CALL_TIR = _form(
     "call_tir",
     "Call a loop function of the module by destination passing: fresh tensors of the types ``out_ty`` are allocated, "
     "the function fills them, and they are the result. Pure.",
-    _destination_result,
+    destination_result,
     calls_loop_function=True,
 )
 CALL_TIR_INPLACE = _form(
     "call_tir_inplace",
     "Like ``call_tir``, but the outputs named by ``inplace_indices`` are the inputs of those positions, overwritten.",
-    _destination_result,
+    destination_result,
     pure=False,
     calls_loop_function=True,
 )
 CALL_DPS_PACKED = _form(
     "call_dps_packed",
     "Call a registered function by destination passing: it gets the arguments and freshly allocated results. Pure.",
-    _destination_result,
+    destination_result,
 )
 CALL_PURE_PACKED = _form(
     "call_pure_packed",
@@ -87,12 +87,12 @@ def call_tir(gvar: GlobalVar, args: Any, out_ty: Type | Sequence[Type], tir_vars
     """``R.call_tir(cls.f, (x, w), out_ty=R.Tensor((n, 4), "float32"))``: the `Call`, not yet emitted."""
     if not isinstance(gvar, GlobalVar):
         raise TypeError(f"call_tir: the first argument must be a function of the module (cls.f), got {gvar!r}")
-    return _destination_call(CALL_TIR, gvar, args, out_ty, tir_vars)
+    return destination_call(CALL_TIR, gvar, args, out_ty, tir_vars)
 
 
 def call_dps_packed(func: str | Expr, args: Any, out_ty: Type | Sequence[Type]) -> Call:
     """``R.call_dps_packed("name", (x,), out_ty=...)``."""
-    return _destination_call(CALL_DPS_PACKED, _extern(func), args, out_ty, None)
+    return destination_call(CALL_DPS_PACKED, _extern(func), args, out_ty, None)
 
 
 def call_tir_inplace(
@@ -103,12 +103,13 @@ def call_tir_inplace(
     tir_vars: Any = None,
 ) -> Call:
     """``R.call_tir_inplace(cls.f, (x,), [0], out_ty=...)``: output i is input ``inplace_indices[i]`` (-1: fresh)."""
-    call = _destination_call(CALL_TIR_INPLACE, gvar, args, out_ty, tir_vars)
+    call = destination_call(CALL_TIR_INPLACE, gvar, args, out_ty, tir_vars)
     indices = [inplace_indices] if isinstance(inplace_indices, int) else list(inplace_indices)
     return Call(call.op, call.args, {"inplace_indices": tuple(int(i) for i in indices)}, call.ty_args)
 
 
-def _destination_call(op: Op, callee: Expr, args: Any, out_ty: Any, tir_vars: Any) -> Call:
+def destination_call(op: Op, callee: Expr, args: Any, out_ty: Any, tir_vars: Any) -> Call:
+    """The `Call` of a form that takes a callee, a tuple of arguments and, perhaps, symbols."""
     operands: tuple[Expr, ...] = (callee, _tuple_of(args))
     if tir_vars is not None:
         shape = tir_vars if isinstance(tir_vars, ShapeExpr) else ShapeExpr(tuple(as_expr(v) for v in tir_vars))

@@ -9,7 +9,7 @@
 
 The rule's parameters are the operator's signature. Their annotations say what each takes: ``TensorType`` and
 ``Tensors`` (the rule sees types), ``Expr``, ``Shape``, ``Scalar``, ``Scalars`` (it sees expressions), or an attribute:
-``int``, ``bool``, ``float``, ``str``, ``DType``, ``Axes``, ``Axis``, ``Sections``.
+``int``, ``bool``, ``float``, ``str``, ``DType``, ``Axes``, ``Axis``, ``Sections``, ``Mesh``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from supple.ir.expr import TENSOR_OPERATORS, Call, IntImm, place_of_use
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, REQUIRED, Fusion, Op, Param
 from supple.ir.structural import structural_equal
-from supple.ir.types import AnyType, TensorType, TupleType, VDevice
+from supple.ir.types import AnyType, DeviceMesh, DTensorType, TensorType, TupleType, VDevice
 
 Tensors: TypeAlias = list[TensorType]
 Shape: TypeAlias = Expr
@@ -38,6 +38,7 @@ DType: TypeAlias = str | None
 Axes: TypeAlias = tuple[int, ...] | None
 Axis: TypeAlias = int | None
 Sections: TypeAlias = int | tuple[int, ...]
+Mesh: TypeAlias = DeviceMesh
 
 
 def _int(value: Any) -> int:
@@ -79,6 +80,12 @@ def _sections(value: Any) -> int | tuple[int, ...]:
     return tuple(_int(v) for v in value) if isinstance(value, (list, tuple)) else _int(value)
 
 
+def _mesh(value: Any) -> DeviceMesh:
+    if not isinstance(value, DeviceMesh):
+        raise TypeError(f"expected a mesh such as R.device_mesh((2,), (0, 1)), got {value!r}")
+    return value
+
+
 def _optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
@@ -94,6 +101,7 @@ _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "Axes": _axes,
     "Axis": _optional(_int),
     "Sections": _sections,
+    "Mesh": _mesh,
 }
 
 
@@ -196,19 +204,38 @@ def _checked(rule: Callable[..., Type], name: str, params: tuple[Param, ...], fu
     """The type rule on a call: looks up the arguments' types, runs the rule, and places its result."""
 
     def infer_call(call: Call) -> Type:
-        values = _rule_arguments(call, name, params)
+        spread: list[DTensorType] = []
+        values = _rule_arguments(call, name, params, spread)
         result = rule(*values, **call.attrs)
+        if spread:
+            return _spread(result, spread, values, call, name, fusion)
         devices = _devices(values)
         if not devices:
             return result
         if len(devices) > 1 and fusion in (Fusion.ELEMENTWISE, Fusion.BROADCAST):
             found = " and ".join(f"{d.kind}:{d.vdevice_id}:{d.memory_scope}" for d in devices)
-            fail(
-                f"{name}: tensors of different virtual devices", "one device", found, None, call, "R.to_vdevice(x, ...)"
-            )
+            fail(f"{name}: tensors of different virtual devices", "one device", found, call=call, hint="R.to_vdevice")
         return _on_device(result, devices[0] if len(devices) == 1 else None)
 
     return infer_call
+
+
+def _spread(result: Type, spread: list[DTensorType], values: list[Any], call: Call, name: str, fusion: Fusion) -> Type:
+    """The result of an operator on distributed tensors: elementwise ones keep a placement that all operands share."""
+    first = spread[0]
+    if fusion not in (Fusion.ELEMENTWISE, Fusion.BROADCAST) or not isinstance(result, TensorType):
+        fail(f"{name} does not take distributed tensors", "R.Tensor", str(first), call=call, hint="R.dist.redistribute")
+    whole = sum(isinstance(v, TensorType) for v in values)
+    alike = all(
+        d.placement == first.placement
+        and structural_equal(d.device_mesh, first.device_mesh)
+        and structural_equal(d.tensor_ty, first.tensor_ty)
+        for d in spread
+    )
+    if len(spread) != whole or not alike:
+        found = ", ".join(str(d) for d in spread)
+        fail(f"{name}: distributed tensors must be placed alike", str(first), found, call=call)
+    return DTensorType(result, first.device_mesh, first.placement)
 
 
 def _devices(values: list[Any]) -> list[VDevice]:
@@ -231,7 +258,8 @@ def _on_device(ty: Type, device: VDevice | None) -> Type:
     return ty
 
 
-def _rule_arguments(call: Call, name: str, params: tuple[Param, ...]) -> list[Any]:
+def _rule_arguments(call: Call, name: str, params: tuple[Param, ...], spread: list[DTensorType]) -> list[Any]:
+    """What the rule sees of each argument; the types of distributed tensors are appended to ``spread``."""
     values: list[Any] = []
     args = list(call.args)
     for param in params:
@@ -241,7 +269,7 @@ def _rule_arguments(call: Call, name: str, params: tuple[Param, ...]) -> list[An
             values.extend(args)
             args = []
         elif args:
-            values.append(_seen_by_rule(args.pop(0), name, param, call))
+            values.append(_seen_by_rule(args.pop(0), name, param, call, spread))
         elif param.default is not REQUIRED:
             values.append(param.default)
         else:
@@ -251,9 +279,13 @@ def _rule_arguments(call: Call, name: str, params: tuple[Param, ...]) -> list[An
     return values
 
 
-def _seen_by_rule(arg: Expr, name: str, param: Param, call: Call) -> Any:
+def _seen_by_rule(arg: Expr, name: str, param: Param, call: Call, spread: list[DTensorType]) -> Any:
     if param.kind == "tensor":
-        return _tensor_type(infer(arg), name, param.name, arg, call)
+        given = infer(arg)
+        if isinstance(given, DTensorType):
+            spread.append(given)
+            return given.tensor_ty
+        return _tensor_type(given, name, param.name, arg, call)
     if param.kind == "tuple":
         ty = infer(arg)
         if not isinstance(ty, TupleType):

@@ -19,7 +19,7 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, Op, Param
 from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, VDevice
 from supple.ir.walk import substitute
-from supple.ops.calls import _destination_result, _tuple_of
+from supple.ops.calls import _tuple_of, destination_result
 from supple.ops.declare import DType, Shape, ShapeOf, fail, operator, sample
 from supple.ops.unary import astype
 from supple.sym.relate import bind_parameters, tensor_dims
@@ -54,7 +54,7 @@ def _declared(call: Call) -> Type:
 CALL_TIR_WITH_GRAD = _form(
     "call_tir_with_grad",
     "Like ``call_tir``, with the name of a registered compute function for its gradient.",
-    _destination_result,
+    destination_result,
     Param("func", "expr"),
     Param("args", "expr"),
     calls_loop_function=True,

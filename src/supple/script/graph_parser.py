@@ -35,8 +35,6 @@ from supple.script.source import Source
 from supple.script.symbols import SymbolEvaluator, declared_symbols
 from supple.script.type_forms import TypeForm, as_type
 
-_TO_VDEVICE = Op.get("relax.to_vdevice")
-
 
 class GraphParser(SymbolEvaluator):
     """Reads one graph function: `signature` first, then `body`."""
@@ -541,9 +539,12 @@ class GraphParser(SymbolEvaluator):
             return self.call_value(function, args, kwargs, node)
         if isinstance(function, Macro):
             return expand(self, function, args, kwargs, node)
-        if function is _TO_VDEVICE:
-            args = tuple(self.vdevice(a) if isinstance(a, str) else a for a in args)
-            kwargs = {k: self.vdevice(v) if isinstance(v, str) else v for k, v in kwargs.items()}
+        if isinstance(function, Op):
+            for position, param in enumerate(function.params):
+                find = {"dst_vdevice": self.vdevice, "device_mesh": self.mesh}.get(param.name)
+                if find is not None:  # text that names something of the module
+                    args = tuple(find(a) if i == position and isinstance(a, str) else a for i, a in enumerate(args))
+                    kwargs = {k: find(v) if k == param.name and isinstance(v, str) else v for k, v in kwargs.items()}
         return super().call(function, args, kwargs, node)
 
     def call_value(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], node: ast.Call) -> Any:

@@ -20,6 +20,7 @@ from supple.ir.expr import Call, ExprLike, StringImm, as_expr
 from supple.ir.node import Expr
 from supple.ir.op import OPS
 from supple.ops import calls as _calls
+from supple.ops import distributed as _distributed
 from supple.ops import forms as _forms
 from supple.passes.pattern_rewriter import rewriter as _rewriter
 from supple.runtime.device import Device as _Device
@@ -222,7 +223,8 @@ def _operator(prefix: str, name: str) -> _Value:
         raise AttributeError(name)
     full = f"{prefix}.{name}"
     found = OPS.find(full)
-    built = _forms.BUILDERS.get(full.removeprefix("relax."))
+    own = full.removeprefix("relax.")
+    built = _forms.BUILDERS.get(own) or _distributed.BUILDERS.get(own)
     if built is not None:
         return built
     if found is not None:
@@ -235,9 +237,7 @@ def _operator(prefix: str, name: str) -> _Value:
 
 
 _SPELLED = {"str": str_, "dtype": dtype_, "tuple": tuple_}
-_LATER = frozenset((
-    "dist", "distributed", "ccl", "grad",
-))  # fmt: skip
+_LATER = frozenset(("distributed", "grad"))
 _BUILDER = frozenset((
     "emit", "emit_te", "emit_with_ty", "emit_match_cast", "emit_var_binding", "arg", "func_name", "func_ret_ty",
     "func_ret_value", "If", "Then", "Else",
