@@ -351,6 +351,11 @@ class Analyzer:
     def _domains(self) -> dict[int, IntSet]:
         return {key: IntervalSet(low, high) for key, (low, high) in self.facts.domains.items()}
 
+    @property
+    def is_z3_enabled(self) -> bool:
+        """False: there is no SMT extension."""
+        return False
+
     # facts --------------------------------------------------------------------------------------------------------
 
     def bind(self, var: Var, expr: Any, allow_override: bool = False) -> None:

@@ -54,7 +54,7 @@ INTEGER: dict[type, Callable[..., int]] = {
 }
 """Node kind -> its value on Python ints."""
 
-_DIVISIONS = (E.FloorDiv, E.FloorMod, E.Div, E.Mod)
+DIVISIONS = (E.FloorDiv, E.FloorMod, E.Div, E.Mod)
 
 _FLOAT: dict[type, Callable[[Any, Any], Any]] = {
     E.Add: operator.add,
@@ -74,7 +74,7 @@ def fold(e: Expr, parts: tuple[Expr, ...]) -> Expr | None:
     kind = type(e)
     if all(isinstance(part, IntImm) for part in parts):
         numbers = [part.value for part in parts]  # type: ignore[attr-defined]
-        if kind in _DIVISIONS and numbers[1] == 0:
+        if kind in DIVISIONS and numbers[1] == 0:
             return None
         if isinstance(e, E.Cast):
             return _cast(numbers[0], e.dtype)

@@ -16,7 +16,7 @@ from supple.ir import expr as E
 from supple.ir.expr import IntImm, Var
 from supple.ir.node import Expr
 from supple.sym.facts import FactBounds, Facts
-from supple.sym.fold import fold
+from supple.sym.fold import DIVISIONS, fold
 from supple.sym.lift import Lift, Lower
 from supple.sym.modular import Modular
 from supple.sym.pattern import Table
@@ -191,8 +191,8 @@ class Rewriter:
             return terms.node(folded)
         if is_truth(e) and id(e) in self._known.facts.truths:
             return self.number(int(self._known.facts.truths[id(e)]), "bool")
-        if not parts:
-            return e
+        if not parts or (isinstance(e, DIVISIONS) and isinstance(parts[1], IntImm) and parts[1].value == 0):
+            return e  # a division by 0 stays as it was written
         for attempt in self._attempts(e, parts):
             if attempt is not None and attempt is not e:
                 self._count_step()

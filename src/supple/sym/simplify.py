@@ -13,6 +13,7 @@ from supple.ir import expr as E
 from supple.ir.expr import IntImm, Var
 from supple.ir.node import Expr, children
 from supple.sym import poly as P
+from supple.sym.fold import INTEGER
 from supple.sym.poly import Atom, Bounds, Interval, Poly
 
 Ranges: TypeAlias = Mapping[Var, Interval] | None
@@ -241,34 +242,24 @@ def evaluate(e: Expr, values: Mapping[Var, int]) -> int:
             done[id(current)] = table[id(current)]
         else:
             operands: list[Expr] = [n for n in children(current) if isinstance(n, Expr)]
+            if isinstance(current, E.Call):
+                operands = list(current.args)
             if not expanded:
                 stack.append((current, True))
                 stack.extend((operand, False) for operand in operands)
                 continue
             function = _EVALUATE.get(type(current))
+            if isinstance(current, E.Call):
+                function = _EVALUATE_CALLS.get(getattr(current.op, "name", ""))
             if function is None:
                 raise TypeError(f"cannot evaluate {type(current).__name__} as an integer")
             done[id(current)] = function(*(done[id(operand)] for operand in operands))
     return done[id(e)]
 
 
-_EVALUATE: dict[type, Callable[..., int]] = {
-    E.Add: lambda a, b: a + b,
-    E.Sub: lambda a, b: a - b,
-    E.Mul: lambda a, b: a * b,
-    E.FloorDiv: lambda a, b: a // b if b else 0,
-    E.FloorMod: lambda a, b: a % b if b else 0,
-    E.Min: min,
-    E.Max: max,
-    E.EQ: lambda a, b: int(a == b),
-    E.NE: lambda a, b: int(a != b),
-    E.LT: lambda a, b: int(a < b),
-    E.LE: lambda a, b: int(a <= b),
-    E.GT: lambda a, b: int(a > b),
-    E.GE: lambda a, b: int(a >= b),
-    E.And: lambda a, b: int(bool(a) and bool(b)),
-    E.Or: lambda a, b: int(bool(a) or bool(b)),
-    E.Not: lambda a: int(not a),
-    E.Select: lambda c, a, b: a if c else b,
-    E.Cast: lambda a: a,
+_EVALUATE: dict[type, Callable[..., int]] = {**INTEGER, E.Cast: lambda a: a}
+
+_EVALUATE_CALLS: dict[str, Callable[..., int]] = {
+    "tirx.likely": lambda a: a,
+    "tirx.if_then_else": lambda c, a, b: a if c else b,
 }
