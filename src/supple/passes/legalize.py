@@ -68,6 +68,9 @@ class _Legalizer:
             return replace(node, value=self.rules[op.name](self.builder, call))
         if op.facts.get("value") == "argument":  # a hint, a place, a marker: the value is the operand's
             return replace(node, value=call.args[0])
+        if "scalar" in op.facts:  # a number that the operand's type says, perhaps
+            number = op.facts["scalar"](call)
+            return None if number is None else replace(node, value=number)
         if op.lower is None or (self.keep_views and op.facts.get("view")):
             return None
         return replace(node, value=self._lowered(call, op))
