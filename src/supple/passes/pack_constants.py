@@ -37,8 +37,8 @@ def pack_constants(mod: IRModule, target: Target) -> IRModule:
 
         lv = R.call_tir(cls.matmul_packed, (x, metadata[...]), out_ty=...)  # W[j // 16, k, j % 16]: (8, 784, 16)
 
-    The columns of the last panel are filled up with zeros. float8 constants stay as they are. Sums and their order stay. A constant that is read by
-    several calls is packed once.
+    The columns of the last panel are filled up with zeros. float8 constants stay as they are. Sums and their order
+    stay. A constant that is read by several calls is packed once.
     """
     run = _Run(mod, target)
     for var, func in mod.items():
