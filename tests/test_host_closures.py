@@ -585,7 +585,10 @@ def test_closures_from_four_threads():
 # -------------------------------------------------------------------------------------------------------------- random
 
 
-KINDS = ("add", "add", "sub", "call", "call", "local", "closure", "if", "inplace", "tuple", "alias")
+KINDS = (
+    "add", "add", "sub", "call", "call", "local", "closure", "if", "inplace", "tuple", "higher", "bump", "view", "same",
+    "number", "match",
+)  # fmt: skip
 
 
 class Writer:
@@ -637,7 +640,19 @@ class Writer:
                 pair = self.name()
                 lines.append(f"{pad}{pair} = ({a}, ({b}, {a}))")
                 lines.append(f"{pad}{name} = {pair}[1][0]")
-            elif functions:
+            elif kind == "bump":
+                lines.append(f"{pad}{name} = R.call_tir_inplace(Module.increment, ({a},), [0], out_ty={V})")
+            elif kind == "view":
+                square = self.name()
+                lines.append(f"{pad}{square} = R.reshape({a}, R.shape([2, 2]))")
+                lines.append(f"{pad}{name} = R.memory.view({square}, R.shape([4]), R.tuple(), R.tuple())")
+            elif kind == "same":
+                lines.append(f'{pad}{name} = R.call_packed("test.closures.same", {a}, ty_args={V})')
+            elif kind == "number":
+                lines.append(f'{pad}{name} = R.full(R.shape([4]), R.const({rng.randrange(9)}.0, "float32"), "float32")')
+            elif kind == "match":
+                lines.append(f"{pad}{name} = R.match_cast({a}, {V})")
+            elif kind == "higher" and functions:
                 lines.append(f"{pad}{name} = Module.twice({rng.choice(functions)}, {a})")
             else:
                 continue
@@ -668,6 +683,11 @@ class Module:
         for i in range(4):
             B[i] = B[i] * A[i]
 
+    @T.prim_func(private=True)
+    def increment(B: T.Buffer((4,), "float32")):
+        for i in range(4):
+            B[i] = B[i] + T.float32(1)
+
     @R.function(private=True)
     def mix(a: {V}, b: {V}) -> {V}:
         return R.subtract(R.add(a, a), b)
@@ -686,6 +706,7 @@ class Module:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_random_programs_agree_with_the_interpreter(seed):
+    supple.register_global_func("test.closures.same", lambda value: value, override=True)
     text = Writer(seed).text()
     for flag in (True, False):
         both(text, vector(seed), vector(seed + 1), np.array(flag))
