@@ -115,6 +115,10 @@ def make_case(random: Random) -> Case:
     return Case(expr, goal, ranges, given, random.choice(("int32", "int64")))
 
 
+NUMBERS = (0, 1, 2, 3, 4, 5, 7, 8, 16, -1, -2, -6)
+OFTEN = ("+", "+", "+", "-", "-", "*", "*", "//", "//", "%", "%", "div", "mod", "min", "max", "select")
+
+
 def _condition(random: Random) -> Any:
     kind = random.random()
     if kind < 0.3:
@@ -126,8 +130,8 @@ def _condition(random: Random) -> Any:
 
 def _tree(random: Random, depth: int) -> Any:
     if depth == 0 or random.random() < 0.12:
-        return random.choice("xyz") if random.random() < 0.75 else random.choice((0, 1, 2, 3, 4, 5, 7, 8, 16, -1, -2, -6))
-    kind = random.choice(("+", "+", "+", "-", "-", "*", "*", "//", "//", "%", "%", "div", "mod", "min", "max", "select"))
+        return random.choice("xyz") if random.random() < 0.75 else random.choice(NUMBERS)
+    kind = random.choice(OFTEN)
     if kind in ("//", "%", "div", "mod"):
         divisor = random.choice((1, 2, 3, 4, 4, 8, 8, 16, 5, -3)) if random.random() < 0.9 else random.choice("xyz")
         return [kind, _tree(random, depth - 1), divisor]
@@ -195,7 +199,7 @@ def describe(e: Any) -> Any:
     """The description of an expression."""
     names = {kind: name for name, kind in node_kinds().items()}
     if type(e) in names:
-        fields = ("a", "b") if hasattr(e, "b") else ("a",) if hasattr(e, "a") else ("condition", "true_value", "false_value")
+        fields = [f for f in ("a", "b", "condition", "true_value", "false_value") if hasattr(e, f)]
         return [names[type(e)], *(describe(getattr(e, name)) for name in fields)]
     return e.value if hasattr(e, "value") else e.name
 

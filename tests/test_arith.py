@@ -61,7 +61,9 @@ def test_sets_hold_every_value(seed: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([2, 3, 4, 6, 8]), min_size=1, max_size=3), st.permutations([0, 1, 2]), st.data())
-def test_inverse_of_an_iterator_map_gives_the_loops_back(extents: list[int], order: list[int], data: st.DataObject) -> None:
+def test_inverse_of_an_iterator_map_gives_the_loops_back(
+    extents: list[int], order: list[int], data: st.DataObject
+) -> None:
     loops = [var(f"i{n}") for n in range(len(extents))]
     index: E.Expr = const(0)
     for position in [p for p in order if p < len(loops)]:
@@ -88,7 +90,7 @@ def test_inverse_of_an_iterator_map_gives_the_loops_back(extents: list[int], ord
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(-4, 4), min_size=4, max_size=4), st.integers(-9, 9), st.integers(-9, 9))
 def test_solutions_of_linear_equations_satisfy_them(c: list[int], x: int, y: int) -> None:
-    equations = [E.EQ(X * c[0] + Y * c[1], const(c[0] * x + c[1] * y)), E.EQ(X * c[2] + Y * c[3], const(c[2] * x + c[3] * y))]
+    equations = [E.EQ(X * a + Y * b, const(a * x + b * y)) for a, b in (c[:2], c[2:])]
     found = arith.solve_linear_equations(equations, [X, Y])
     # the solution (x, y) is among those described
     assert not any(isinstance(r, E.IntImm) and r.value == 0 for r in found.dst.relations)

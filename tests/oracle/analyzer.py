@@ -46,7 +46,7 @@ def size(e):
 def dump(e):
     for name, node in NODES.items():
         if type(e) is node:
-            fields = ("condition", "true_value", "false_value") if name == "select" else ("a",) if name == "not" else ("a", "b")
+            fields = [f for f in ("a", "b", "condition", "true_value", "false_value") if hasattr(e, f)]
             return [name, *(dump(getattr(e, f)) for f in fields)]
     if isinstance(e, tirx.Var):
         return e.name
@@ -69,8 +69,9 @@ for case in json.load(sys.stdin):
             scope.__enter__()
         b, m = a.const_int_bound(e), a.modular_set(e)
         s, r, c = a.simplify(e), a.rewrite_simplify(e), a.canonical_simplify(e)
-        results.append({"bound": [b.min_value, b.max_value], "modular": [m.coeff, m.base], "proved": bool(a.can_prove(goal)),
-            "simplify": [size(s), dump(s)], "rewrite": [size(r), dump(r)], "canonical": [size(c), dump(c)]})
+        results.append({"bound": [b.min_value, b.max_value], "modular": [m.coeff, m.base],
+            "proved": bool(a.can_prove(goal)), "simplify": [size(s), dump(s)],
+            "rewrite": [size(r), dump(r)], "canonical": [size(c), dump(c)]})
         if scope:
             scope.__exit__(None, None, None)
     except Exception as error:
@@ -139,8 +140,9 @@ def main() -> int:
             counts.setdefault(name, Counter())[verdict] += 1
             if verdict < 0:
                 weaker.setdefault(name, []).append(f"{case}\n      here {ours[name]}\n      there {other[name]}")
-    print(f"{len(cases)} cases, seed {options.seed}; the oracle refuses {refused}; {checked} values checked, {wrong} wrong")
-    print(f"oracle {middle - start:.1f} s, here {time.perf_counter() - middle:.1f} s; {same_text} simplified alike to the letter")
+    print(f"{len(cases)} cases, seed {options.seed}; the oracle refuses {refused}")
+    print(f"{checked} values checked, {wrong} wrong; {same_text} simplified alike to the letter")
+    print(f"oracle {middle - start:.1f} s, here {time.perf_counter() - middle:.1f} s")
     print("not compared: " + ", ".join(f"{count} where {reason}" for reason, count in apart.items()))
     for name, count in counts.items():
         print(f"{name:10} equal {count[0]:6}  stronger {count[1]:6}  weaker {count[-1]:6}")

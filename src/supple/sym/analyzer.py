@@ -26,7 +26,7 @@ from supple.sym.modular import EVERYTHING, both, modular_of, modular_of_poly, no
 from supple.sym.poly import Interval, Poly
 from supple.sym.proof import prove_non_negative
 from supple.sym.results import CompareResult, ConstIntBound, Extension, ModularSet, ProofStrength
-from supple.sym.rewrite import Rewriter, RewriteLimitError
+from supple.sym.rewrite import RewriteLimitError, Rewriter
 from supple.sym.terms import Terms, intrinsic_name, is_index, is_truth, operands, rebuilt
 
 MAX_TERMS = 200_000
@@ -157,7 +157,7 @@ class Analyzer:
         if 0 < self._max_steps < self._steps:
             raise RewriteLimitError(f"simplification took more than {self._max_steps} rewrite steps")
 
-    def _enter(self, e: Any) -> Expr:
+    def _enter(self, e: Any) -> Any:
         if len(self.terms) > MAX_TERMS and self._view.contexts == 0:
             self._view = _View(self.facts, self, Terms())
         value = E.as_expr(e) if isinstance(e, Expr) else E.const(e)
@@ -178,7 +178,7 @@ class Analyzer:
         e = self._canonical(self._view.rewriter.visit(self._enter(expr)))
         return e if is_index(e) else self._view.rewriter.visit(e)
 
-    def simplify(self, expr: Any, steps: int = 2) -> Expr:
+    def simplify(self, expr: Any, steps: int = 2) -> Any:
         """`rewrite_simplify`, then `canonical_simplify`, and so on for ``steps`` steps."""
         e = self._enter(expr)
         for step in range(steps):
@@ -223,7 +223,7 @@ class Analyzer:
         return memo[id(e), False]
 
     def _canonical_node(self, e: Expr) -> Expr:
-        if not is_index(e) or isinstance(e, (E.Select, E.Cast)) and self.lift.of(e) == _itself(e):
+        if not is_index(e) or (isinstance(e, (E.Select, E.Cast)) and self.lift.of(e) == _itself(e)):
             return e
         try:
             other = self.lower(E.scalar_dtype(e)).of(self.lift.of(e))
@@ -310,9 +310,9 @@ class Analyzer:
     def try_compare(self, lhs: Any, rhs: Any, propagate_inequalities: bool = True) -> CompareResult:
         """The most specific relation of two expressions that is proved."""
         a, b = E.match_dtypes(lhs, rhs)
-        result = CompareResult.UNKNOWN
-        for relation, holds in ((CompareResult.LE, a <= b), (CompareResult.GE, a >= b), (CompareResult.NE, E.NE(a, b))):
-            if self.can_prove(holds):
+        result = int(CompareResult.UNKNOWN)
+        for relation, kind in ((CompareResult.LE, E.LE), (CompareResult.GE, E.GE), (CompareResult.NE, E.NE)):
+            if self.can_prove(kind(a, b)):
                 result &= relation
         return CompareResult(result)
 
@@ -565,5 +565,3 @@ def _replaced(e: Expr, old: Expr, new: Expr) -> Expr:
         else:
             done[id(current)] = rebuilt(current, tuple(done[id(part)] for part in parts))
     return done[id(e)]
-
-

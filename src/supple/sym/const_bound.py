@@ -222,4 +222,3 @@ def as_ints(interval: Interval, top: int) -> tuple[int, int]:
     clipped_low = -top if low <= -top else top if low >= top else int(low)
     clipped_high = top if high >= top else -top if high <= -top else int(high)
     return clipped_low, clipped_high
-

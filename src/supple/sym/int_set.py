@@ -10,20 +10,21 @@ from supple.ir import expr as E
 from supple.ir.expr import Call, IntImm, Var
 from supple.ir.node import Expr, Node, ignored, node, set_field
 from supple.ir.op import Op
+from supple.ir.types import prim_type
 from supple.sym.terms import intrinsic_name, is_index, operands
 
 _POS = Op("sym.pos_inf")
 _NEG = Op("sym.neg_inf")
 
 
-def pos_inf() -> Expr:
+def pos_inf() -> Any:
     """The end of a set that is open upwards."""
-    return Call(_POS, (), ty=E.prim_type("handle"))
+    return Call(_POS, (), ty=prim_type("handle"))
 
 
-def neg_inf() -> Expr:
+def neg_inf() -> Any:
     """The end of a set that is open downwards."""
-    return Call(_NEG, (), ty=E.prim_type("handle"))
+    return Call(_NEG, (), ty=prim_type("handle"))
 
 
 def is_infinite(e: object) -> bool:
@@ -50,11 +51,11 @@ class IntSet(Node):
         same = isinstance(low, IntImm) and isinstance(high, IntImm) and low.value == high.value
         return low is not None and (low is high or same)
 
-    def low(self) -> Expr | None:
+    def low(self) -> Any:
         """The smallest value; None where there is none."""
         raise NotImplementedError(f"{type(self).__name__} is no interval")
 
-    def high(self) -> Expr | None:
+    def high(self) -> Any:
         """The largest value; None where there is none."""
         raise NotImplementedError(f"{type(self).__name__} is no interval")
 
@@ -62,9 +63,10 @@ class IntSet(Node):
     def vector(vec: Any) -> IntSet:
         """The values of a vector's elements (a scalar is its only element)."""
         if isinstance(vec, E.Ramp) and isinstance(vec.stride, IntImm):
+            base: Any = vec.base
             span = vec.stride.value * (vec.lanes - 1)
-            last = vec.base + span if span else vec.base
-            return IntervalSet(vec.base, last) if span >= 0 else IntervalSet(last, vec.base)
+            last = base + span if span else base
+            return IntervalSet(base, last) if span >= 0 else IntervalSet(last, base)
         if isinstance(vec, E.Broadcast):
             return IntSet.single_point(vec.value)
         if isinstance(vec, Expr) and dtypes.lanes(E.scalar_dtype(vec)) > 1:
@@ -103,10 +105,10 @@ class IntervalSet(IntSet):
         set_field(self, "min_value", low if isinstance(low, Expr) else E.const(int(low), dtype))
         set_field(self, "max_value", high if isinstance(high, Expr) else E.const(int(high), dtype))
 
-    def low(self) -> Expr | None:
+    def low(self) -> Any:
         return None if is_infinite(self.min_value) else self.min_value
 
-    def high(self) -> Expr | None:
+    def high(self) -> Any:
         return None if is_infinite(self.max_value) else self.max_value
 
     def __repr__(self) -> str:
@@ -125,14 +127,14 @@ class PresburgerSet(IntSet):
         raise NotImplementedError("PresburgerSet is not supported; use IntervalSet")
 
 
-End = Expr | None
+End = Any  # an expression, or None where the set is open
 Ends = tuple[End, End]
 
 
 class Prover(Protocol):
     """What the evaluation of sets asks of an analyzer."""
 
-    def simplify(self, expr: Any, steps: int = 2) -> Expr: ...
+    def simplify(self, expr: Any, steps: int = 2) -> Any: ...
     def can_prove(self, expr: Any) -> bool: ...
 
 
@@ -209,7 +211,7 @@ class _Evaluator:
         return E.const(0, E.scalar_dtype(divisor)), self.known.simplify(divisor - 1)
 
 
-def evaluate_set(e: Expr, domains: Mapping[int, IntSet], known: Prover) -> IntSet:
+def evaluate_set(e: Any, domains: Mapping[int, IntSet], known: Prover) -> IntSet:
     """A set that holds every value of an interned term while the variables (by id) run over their sets."""
     evaluator = _Evaluator(known)
     done: dict[int, Ends] = {}
@@ -238,7 +240,7 @@ def evaluate_set(e: Expr, domains: Mapping[int, IntSet], known: Prover) -> IntSe
     return IntervalSet(low, high)
 
 
-def _combined(e: Expr, parts: list[Ends], evaluator: _Evaluator) -> Ends:
+def _combined(e: Any, parts: list[Ends], evaluator: _Evaluator) -> Ends:
     kind = type(e)
     if isinstance(e, E.BinaryOp) and kind in evaluator.rules and is_index(e):
         return evaluator.rules[kind](e, parts[0], parts[1])
@@ -249,7 +251,7 @@ def _combined(e: Expr, parts: list[Ends], evaluator: _Evaluator) -> Ends:
         return low if low is None else E.cast(e.dtype, low), high if high is None else E.cast(e.dtype, high)
     if intrinsic_name(e) == "likely":
         return parts[0]
-    if isinstance(e, E.CompareOp) or isinstance(e, E.Not):
+    if isinstance(e, (E.CompareOp, E.Not)):
         return E.const(0, "bool"), E.const(1, "bool")
     return None, None
 

@@ -1,7 +1,7 @@
 """Affine iterator maps: index expressions as sums of digits of the loops around them.
 
-A digit is `IterSplitExpr`: ``((mark // lower_factor) % extent) * scale`` of an `IterMark`, which is a loop variable (or a
-sum of digits that runs over a whole range itself). `detect_iter_map` reads index expressions so and checks that the
+A digit is `IterSplitExpr`: ``((mark // lower_factor) % extent) * scale`` of an `IterMark`, which is a loop variable, or
+a sum of digits that runs over a whole range itself. `detect_iter_map` reads index expressions so and checks that the
 digits fit together: whoever knows all indices can then tell the loops' values (`inverse_affine_iter_map`).
 """
 
@@ -33,8 +33,8 @@ class IterMapLevel(enum.IntEnum):
 class IterMark(Node):
     """Something that runs over ``0 .. extent - 1``: a variable, or an `IterSumExpr`."""
 
-    source: Expr
-    extent: Expr
+    source: Any
+    extent: Any
 
     def __post_init__(self) -> None:
         set_field(self, "extent", E.as_expr(self.extent, _dtype_of(self.source)))
@@ -53,9 +53,9 @@ class IterSplitExpr(IterMapExpr):
     """``((source // lower_factor) % extent) * scale``."""
 
     source: IterMark
-    lower_factor: Expr
-    extent: Expr
-    scale: Expr
+    lower_factor: Any
+    extent: Any
+    scale: Any
 
     def __post_init__(self) -> None:
         for name in ("lower_factor", "extent", "scale"):
@@ -80,7 +80,7 @@ class IterSumExpr(IterMapExpr):
     """The sum of digits and a base that no loop changes."""
 
     args: tuple[IterSplitExpr, ...]
-    base: Expr
+    base: Any
 
     def __post_init__(self) -> None:
         as_tuple(self, "args")
@@ -99,7 +99,7 @@ class IterSumExpr(IterMapExpr):
         return f"IterSumExpr([{', '.join(map(repr, self.args))}], base={self.base})"
 
 
-def _dtype_of(source: Expr) -> str:
+def _dtype_of(source: Any) -> str:
     return source.dtype if isinstance(source, (IterSumExpr, IterSplitExpr)) else E.scalar_dtype(source)
 
 
@@ -109,7 +109,7 @@ class IterMapResult:
 
     indices: tuple[IterSumExpr, ...]
     errors: tuple[str, ...]
-    padding_predicate: Expr
+    padding_predicate: Any
 
 
 class _NotAffineError(SuppleError, ValueError):
@@ -134,19 +134,19 @@ class _Reader:
                 source = var if self.equal(low, 0) else self.simplify(var - low)
                 self.marks[id(var)] = IterMark(source, self.simplify(extent))
 
-    def simplify(self, e: Any) -> Expr:
+    def simplify(self, e: Any) -> Any:
         return self.analyzer.simplify(e)
 
     def equal(self, a: Any, b: Any) -> bool:
         return self.analyzer.can_prove_equal(a, b)
 
-    def divides(self, divisor: Expr, e: Expr) -> bool:
+    def divides(self, divisor: Any, e: Any) -> bool:
         return self.equal(E.FloorMod(e, divisor), 0)
 
-    def quotient(self, e: Expr, divisor: Expr) -> Expr:
+    def quotient(self, e: Any, divisor: Any) -> Any:
         return self.simplify(E.FloorDiv(e, divisor))
 
-    def read(self, e: Expr) -> IterSumExpr:
+    def read(self, e: Any) -> IterSumExpr:
         """The expression as a sum of digits; raises `_NotAffineError`."""
         done: dict[int, IterSumExpr] = {}
         stack: list[tuple[Expr, bool]] = [(e, False)]
@@ -155,8 +155,8 @@ class _Reader:
             if id(current) in done:
                 continue
             if isinstance(current, (IterSumExpr, IterSplitExpr)):
-                split = isinstance(current, IterSplitExpr)
-                done[id(current)] = IterSumExpr((current,), E.const(0, current.dtype)) if split else current
+                one = isinstance(current, IterSplitExpr)
+                done[id(current)] = IterSumExpr((current,), E.const(0, current.dtype)) if one else current  # type: ignore[arg-type,assignment]
             elif isinstance(current, Var) and id(current) in self.marks:
                 done[id(current)] = self._variable(current)
             elif not self._mentions_iter(current):
@@ -169,7 +169,7 @@ class _Reader:
                 done[id(current)] = self._combine(current, parts)
         return done[id(e)]
 
-    def _mentions_iter(self, e: Expr) -> bool:
+    def _mentions_iter(self, e: Any) -> bool:
         stack, seen = [e], set()
         while stack:
             current = stack.pop()
@@ -187,7 +187,7 @@ class _Reader:
         one = E.const(1, E.scalar_dtype(var))
         return IterSumExpr((IterSplitExpr(mark, one, mark.extent, one),), low)
 
-    def _combine(self, e: Expr, parts: list[IterSumExpr]) -> IterSumExpr:
+    def _combine(self, e: Any, parts: list[IterSumExpr]) -> IterSumExpr:
         if isinstance(e, E.Add):
             return self.add(parts[0], parts[1])
         if isinstance(e, E.Sub):
@@ -234,15 +234,13 @@ class _Reader:
                     return self._joined(IterSumExpr(rest, e.base))
         return e
 
-    def scale(self, e: IterSumExpr, factor: Expr) -> IterSumExpr:
+    def scale(self, e: IterSumExpr, factor: Any) -> IterSumExpr:
         if self.equal(factor, 0):
             return IterSumExpr((), E.const(0, e.dtype))
-        args = tuple(
-            IterSplitExpr(a.source, a.lower_factor, a.extent, self.simplify(a.scale * factor)) for a in e.args
-        )
+        args = tuple(IterSplitExpr(a.source, a.lower_factor, a.extent, self.simplify(a.scale * factor)) for a in e.args)
         return IterSumExpr(args, self.simplify(e.base * factor))
 
-    def _apart(self, e: IterSumExpr, divisor: Expr) -> tuple[IterSumExpr, IterSumExpr]:
+    def _apart(self, e: IterSumExpr, divisor: Any) -> tuple[IterSumExpr, IterSumExpr]:
         """``(q, r)`` with ``e == q * divisor + r``."""
         whole = [a for a in e.args if self.divides(divisor, a.scale)]
         rest = tuple(a for a in e.args if not any(a is w for w in whole))
@@ -252,16 +250,16 @@ class _Reader:
         quotient = IterSumExpr(quotients, self.quotient(e.base, divisor))
         return quotient, IterSumExpr(rest, self.simplify(E.FloorMod(e.base, divisor)))
 
-    def _range_end(self, e: IterSumExpr) -> Expr:
+    def _range_end(self, e: IterSumExpr) -> Any:
         """One more than the largest value of a sum with positive scales."""
-        end: Expr = e.base + 1
+        end: Any = e.base + 1
         for arg in e.args:
             if not self.analyzer.can_prove(arg.scale > 0):
                 raise _NotAffineError(f"the scale {arg.scale} is not known to be positive")
             end = end + (arg.extent - 1) * arg.scale
         return self.simplify(end)
 
-    def floordiv(self, e: IterSumExpr, divisor: Expr) -> IterSumExpr:
+    def floordiv(self, e: IterSumExpr, divisor: Any) -> IterSumExpr:
         quotient, rest = self._apart(e, divisor)
         if self.analyzer.can_prove(self._range_end(rest) <= divisor):
             return quotient
@@ -272,7 +270,7 @@ class _Reader:
         one = E.const(1, e.dtype)
         return self.add(quotient, IterSumExpr((IterSplitExpr(split.source, low, extent, one),), E.const(0, e.dtype)))
 
-    def floormod(self, e: IterSumExpr, divisor: Expr) -> IterSumExpr:
+    def floormod(self, e: IterSumExpr, divisor: Any) -> IterSumExpr:
         _, rest = self._apart(e, divisor)
         if self.analyzer.can_prove(self._range_end(rest) <= divisor):
             return rest
@@ -281,7 +279,7 @@ class _Reader:
         made = IterSplitExpr(split.source, split.lower_factor, factor, split.scale)
         return IterSumExpr((made,), E.const(0, e.dtype))
 
-    def _reduced(self, split: IterSplitExpr, divisor: Expr) -> Expr:
+    def _reduced(self, split: IterSplitExpr, divisor: Any) -> Any:
         if not self.divides(split.scale, divisor):
             raise _NotAffineError(f"{divisor} is no multiple of the scale {split.scale}")
         factor = self.quotient(divisor, split.scale)
@@ -303,7 +301,7 @@ class _Reader:
             expected = self.simplify(match.scale * match.extent)
         return tuple(found)
 
-    def _smallest_scale(self, args: Sequence[IterSplitExpr]) -> Expr:
+    def _smallest_scale(self, args: Sequence[IterSplitExpr]) -> Any:
         for arg in args:
             if all(arg is o or self.analyzer.can_prove(arg.scale <= o.scale) for o in args):
                 return arg.scale
@@ -341,7 +339,7 @@ class _Reader:
         return IterSumExpr((IterSplitExpr(mark, one, extent, scale),), e.base)
 
 
-def _same_sum(source: Expr, args: tuple[IterSplitExpr, ...], reader: _Reader) -> bool:
+def _same_sum(source: Any, args: tuple[IterSplitExpr, ...], reader: _Reader) -> bool:
     return (
         isinstance(source, IterSumExpr)
         and len(source.args) == len(args)
@@ -367,19 +365,18 @@ def _check(sums: Iterable[IterSumExpr], reader: _Reader, level: IterMapLevel) ->
     for mark, splits in used.values():
         errors += _check_mark(mark, splits, reader, level)
     if level is IterMapLevel.Bijective:
-        errors += [
-            f"{mark.source} is not used by the indices" for mark in reader.marks.values() if mark and id(mark) not in used
-        ]
+        unused = [mark for mark in reader.marks.values() if mark is not None and id(mark) not in used]
+        errors += [f"{mark.source} is not used by the indices" for mark in unused]
     return errors
 
 
 def _check_mark(mark: IterMark, splits: list[IterSplitExpr], reader: _Reader, level: IterMapLevel) -> list[str]:
     left = list(splits)
-    place: Expr = E.const(1, _dtype_of(mark.source))
+    place: Any = E.const(1, _dtype_of(mark.source))
     while left:
         match = next((s for s in left if reader.equal(s.lower_factor, place)), None)
         if match is None and level is not IterMapLevel.Bijective:
-            match = next((s for s in left if all(reader.analyzer.can_prove(s.lower_factor <= o.lower_factor) for o in left)), None)
+            match = next((s for s in left if _is_lowest(s, left, reader)), None)
             if match is not None and not reader.divides(place, match.lower_factor):
                 match = None
         if match is None:
@@ -391,9 +388,13 @@ def _check_mark(mark: IterMark, splits: list[IterSplitExpr], reader: _Reader, le
     return []
 
 
+def _is_lowest(split: IterSplitExpr, splits: list[IterSplitExpr], reader: _Reader) -> bool:
+    return all(reader.analyzer.can_prove(split.lower_factor <= other.lower_factor) for other in splits)
+
+
 def _level(level: Any) -> IterMapLevel:
     if isinstance(level, str):
-        named = {"bijective": IterMapLevel.Bijective, "surjective": IterMapLevel.Surjective, "nocheck": IterMapLevel.NoCheck}
+        named = {kind.name.lower(): kind for kind in IterMapLevel}
         if level.lower() not in named:
             raise ValueError(f"check_level: expected 'bijective', 'surjective' or 'nocheck', got {level!r}")
         return named[level.lower()]
@@ -403,7 +404,7 @@ def _level(level: Any) -> IterMapLevel:
 def _ranges_under(iters: Mapping[Var, Any], predicate: Any, analyzer: Analyzer) -> dict[Var, Range]:
     """The loops' ranges, narrowed by a predicate of the form ``var < end and ...``; raises for any other."""
     ranges = {var: domain if isinstance(domain, Range) else Range(*domain) for var, domain in iters.items()}
-    pending = [analyzer.simplify(predicate)]
+    pending: list[Any] = [analyzer.simplify(predicate)]
     while pending:
         e = pending.pop()
         if isinstance(e, E.And):
@@ -412,13 +413,15 @@ def _ranges_under(iters: Mapping[Var, Any], predicate: Any, analyzer: Analyzer) 
             if not e.value:
                 raise _NotAffineError("the predicate never holds")
         elif isinstance(e, (E.LT, E.LE)) and isinstance(e.a, Var) and e.a in ranges:
-            domain = ranges[e.a]
-            end = e.b if isinstance(e, E.LT) else e.b + 1
+            domain: Any = ranges[e.a]
+            last: Any = e.b
+            end = last if isinstance(e, E.LT) else last + 1
             extent = analyzer.simplify(E.Min(domain.extent, E.cast(E.scalar_dtype(domain.extent), end - domain.min)))
             ranges[e.a] = Range(domain.min, extent)
         elif isinstance(e, (E.LT, E.LE)) and isinstance(e.b, Var) and e.b in ranges:
             domain = ranges[e.b]
-            first = e.a + 1 if isinstance(e, E.LT) else e.a
+            before: Any = e.a
+            first = before + 1 if isinstance(e, E.LT) else before
             low = analyzer.simplify(E.Max(domain.min, E.cast(E.scalar_dtype(domain.min), first)))
             ranges[e.b] = Range(low, analyzer.simplify(domain.min + domain.extent - low))
         else:
@@ -467,10 +470,10 @@ def normalize_to_iter_sum(index: Any, input_iters: Mapping[Var, Any], analyzer: 
 
     Raises ``ValueError`` for an index that is no such sum.
     """
-    reader, (made,) = _read_all([index], input_iters, True, True, analyzer)
+    _, (made,) = _read_all([index], input_iters, True, True, analyzer)
     known = [a for a in made.args if isinstance(a.scale, IntImm)]
     rest = [a for a in made.args if not isinstance(a.scale, IntImm)]
-    known.sort(key=lambda a: -a.scale.value)  # type: ignore[attr-defined]
+    known.sort(key=lambda a: -int(a.scale.value))
     return IterSumExpr(tuple(rest + known), made.base)
 
 

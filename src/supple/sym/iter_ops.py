@@ -1,4 +1,4 @@
-"""What can be done with iterator maps: back to expressions, inverted, simplified, divided into outer and inner parts."""
+"""What can be done with iterator maps: back to expressions, inverted, simplified, divided into outer and inner."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from supple.sym.iter_map import (
 from supple.sym.terms import operands, rebuilt
 
 
-def normalize_iter_map_to_expr(expr: Any) -> Expr:
+def normalize_iter_map_to_expr(expr: Any) -> Any:
     """The plain expression of an iterator map."""
     return _plain(expr, Analyzer())
 
 
-def _plain(e: Expr, analyzer: Analyzer) -> Expr:
+def _plain(e: Any, analyzer: Analyzer) -> Any:
     if isinstance(e, IterSumExpr):
-        total: Expr | None = None
+        total: Any = None
         for arg in e.args:
             part = _plain(arg, analyzer)
             total = part if total is None else total + part
@@ -51,7 +51,7 @@ def _plain(e: Expr, analyzer: Analyzer) -> Expr:
     return rebuilt(e, tuple(_plain(part, analyzer) for part in parts)) if _has_map(e) else e
 
 
-def _has_map(e: Expr) -> bool:
+def _has_map(e: Any) -> bool:
     stack, seen = [e], set()
     while stack:
         current = stack.pop()
@@ -70,7 +70,7 @@ def iter_map_simplify(
     check_level: Any = IterMapLevel.Surjective,
     simplify_trivial_iterators: bool = True,
     analyzer: Analyzer | None = None,
-) -> tuple[Expr, ...]:
+) -> tuple[Any, ...]:
     """Indices rebuilt from their digits where that makes them simpler; simplified under the loops' ranges otherwise."""
     own = analyzer.clone() if analyzer is not None else Analyzer()
     for var, domain in input_iters.items():
@@ -80,9 +80,7 @@ def iter_map_simplify(
     if not found.indices:
         return plain
     rebuilt_indices = tuple(own.simplify(_plain(index, own)) for index in found.indices)
-    return tuple(
-        b if len(str(b)) < len(str(a)) else a for a, b in zip(plain, rebuilt_indices, strict=True)
-    )
+    return tuple(b if len(str(b)) < len(str(a)) else a for a, b in zip(plain, rebuilt_indices, strict=True))
 
 
 def inverse_affine_iter_map(iter_map: Sequence[IterSumExpr], outputs: Sequence[Any]) -> dict[Var, Expr]:
@@ -94,9 +92,11 @@ def inverse_affine_iter_map(iter_map: Sequence[IterSumExpr], outputs: Sequence[A
     if len(iter_map) != len(outputs):
         raise ValueError(f"inverse_affine_iter_map: {len(iter_map)} indices, but {len(outputs)} outputs")
     analyzer = Analyzer()
-    values: dict[int, tuple[IterMark, Expr]] = {}
+    values: dict[int, tuple[IterMark, Any]] = {}
     users = _users(iter_map)
-    pending: list[tuple[IterSumExpr, Expr]] = [(e, E.as_expr(o, e.dtype)) for e, o in zip(iter_map, outputs, strict=True)]
+    pending: list[tuple[IterSumExpr, Any]] = []
+    for e, output in zip(iter_map, outputs, strict=True):
+        pending.append((e, E.as_expr(output, e.dtype)))
     result: dict[Var, Expr] = {}
     while pending:
         e, output = pending.pop()
@@ -128,7 +128,7 @@ def _users(iter_map: Sequence[IterSumExpr]) -> dict[int, int]:
     return users
 
 
-def _digits(e: IterSumExpr, output: Expr, analyzer: Analyzer) -> list[tuple[IterSplitExpr, Expr]]:
+def _digits(e: IterSumExpr, output: Any, analyzer: Analyzer) -> list[tuple[IterSplitExpr, Expr]]:
     value = analyzer.simplify(output - e.base)
     left = list(e.args)
     found: list[tuple[IterSplitExpr, Expr]] = []
@@ -142,7 +142,7 @@ def _digits(e: IterSumExpr, output: Expr, analyzer: Analyzer) -> list[tuple[Iter
     return found
 
 
-def _resolved(mark: IterMark, value: Expr, pending: list[tuple[IterSumExpr, Expr]], result: dict[Var, Expr]) -> None:
+def _resolved(mark: IterMark, value: Any, pending: list[tuple[IterSumExpr, Expr]], result: dict[Var, Expr]) -> None:
     source = mark.source
     if isinstance(source, Var):
         result[source] = value
@@ -181,8 +181,9 @@ def subspace_divide(
             if any(d is not i for d, i in zip(digits, inner, strict=False)):
                 return []  # an outer digit stands below an inner one
             outer = list(digits[len(inner) :])
-            low = reader.simplify(inner[-1].scale * inner[-1].extent) if inner else (digits[0].scale if digits else None)
-            made.append((_mark(outer, low, e, reader), _mark(inner, digits[0].scale if digits else None, e, reader)))
+            unit = digits[0].scale if digits else None
+            low = reader.simplify(inner[-1].scale * inner[-1].extent) if inner else unit
+            made.append((_mark(outer, low, e, reader), _mark(inner, unit, e, reader)))
     except _NotAffineError:
         return []
     true = E.const(True, "bool")
@@ -190,7 +191,7 @@ def subspace_divide(
     return [*made, (_with_extent(nothing, true), _with_extent(nothing, true))]
 
 
-def _with_extent(source: IterSumExpr, extent: Expr) -> IterMark:
+def _with_extent(source: IterSumExpr, extent: Any) -> IterMark:
     return IterMark(source, extent)
 
 
@@ -206,7 +207,7 @@ def _runs_in(digit: IterSplitExpr, inside: set[int]) -> bool:
     return id(var) in inside
 
 
-def _mark(digits: list[IterSplitExpr], unit: Expr | None, e: IterSumExpr, reader: Any) -> IterMark:
+def _mark(digits: list[IterSplitExpr], unit: Any, e: IterSumExpr, reader: Any) -> IterMark:
     one, zero = E.const(1, e.dtype), E.const(0, e.dtype)
     if not digits or unit is None:
         return IterMark(IterSumExpr((), zero), one)

@@ -135,7 +135,7 @@ def _floormod(e: Expr, a: Poly, b: Poly, bounds: FactBounds) -> Poly:
         return opaque(e)
     if b.constant is not None:
         return P.floormod(a, b, bounds)
-    quotient, rest = _take_out(a, b)
+    _, rest = _take_out(a, b)
     if rest == P.ZERO:
         return P.ZERO  # where b is 0 as well
     low, high = bounds.of(b)
@@ -235,7 +235,8 @@ class Lower:
                     product = self._terms.node(E.Mul(product, self._atoms[identifier]))
                 summands.append((product, coefficient))
         for dividend, divisor, factor in mods:
-            summands.append((self._terms.node(E.FloorMod(self._sum(dividend, depth + 1), self._literal(divisor))), factor))
+            remainder = E.FloorMod(self._sum(dividend, depth + 1), self._literal(divisor))
+            summands.append((self._terms.node(remainder), factor))
         summands.sort(key=lambda summand: summand[1] < 0)
         constant = p.terms.get((), 0)
         result: Expr | None = None

@@ -49,7 +49,7 @@ def _in_opaque(parts: Sequence[Poly], atom: int) -> bool:
     return False
 
 
-def _variables(e: Expr) -> list[Var]:
+def _variables(e: Any) -> list[Var]:
     from_walk: list[Var] = []
     stack: list[Node] = [e]
     seen: set[int] = set()
@@ -64,7 +64,7 @@ def _variables(e: Expr) -> list[Var]:
     return from_walk
 
 
-def detect_linear_equation(expr: Any, var_list: Sequence[Var]) -> tuple[Expr, ...]:
+def detect_linear_equation(expr: Any, var_list: Sequence[Var]) -> tuple[Any, ...]:
     """``(c0, ..., base)`` with ``expr == c0 * var0 + ... + base``, all free of the variables; empty if not linear."""
     analyzer = Analyzer()
     e = analyzer._enter(expr)
@@ -85,14 +85,14 @@ def detect_linear_equation(expr: Any, var_list: Sequence[Var]) -> tuple[Expr, ..
     return (*(lower.of(c) for c in found), lower.of(rest))
 
 
-def detect_clip_bound(expr: Any, var_list: Sequence[Var]) -> tuple[Expr | None, ...]:
+def detect_clip_bound(expr: Any, var_list: Sequence[Var]) -> tuple[Any, ...]:
     """``(low0, high0, ...)`` that a conjunction of comparisons sets to each variable; None where it sets none.
 
     Empty where a part of the condition is no comparison that is linear in just one of the variables.
     """
     analyzer = Analyzer()
-    lows: list[Expr | None] = [None] * len(var_list)
-    highs: list[Expr | None] = [None] * len(var_list)
+    lows: list[Any] = [None] * len(var_list)
+    highs: list[Any] = [None] * len(var_list)
     pending = [analyzer._enter(expr)]
     while pending:
         e = pending.pop()
@@ -108,13 +108,13 @@ def detect_clip_bound(expr: Any, var_list: Sequence[Var]) -> tuple[Expr | None, 
     return tuple(end for pair in zip(lows, highs, strict=True) for end in pair)
 
 
-def _join(kind: type, a: Expr | None, b: Expr | None, analyzer: Analyzer) -> Expr | None:
+def _join(kind: type, a: Any, b: Any, analyzer: Analyzer) -> Any:
     if a is None or b is None:
         return a if b is None else b
     return analyzer.simplify(kind(a, b))
 
 
-def _differences(e: Expr, analyzer: Analyzer) -> list[Poly]:
+def _differences(e: Any, analyzer: Analyzer) -> list[Poly]:
     """Polynomials that are all ``>= 0`` exactly when a comparison holds; none for anything else."""
     if not isinstance(e, (E.LT, E.LE, E.GT, E.GE, E.EQ)) or not is_index(e.a):
         return []
@@ -126,10 +126,10 @@ def _differences(e: Expr, analyzer: Analyzer) -> list[Poly]:
     return [b - a - (P.ONE if isinstance(e, (E.LT, E.GT)) else P.ZERO)]
 
 
-def _solve(e: Expr, var: Var, analyzer: Analyzer) -> tuple[Expr | None, Expr | None] | None:
+def _solve(e: Any, var: Var, analyzer: Analyzer) -> tuple[Any, Any] | None:
     """The ends that a comparison sets to a variable; None when it does not mention it linearly."""
-    low: Expr | None = None
-    high: Expr | None = None
+    low: Any = None
+    high: Any = None
     lower = analyzer.lower(E.scalar_dtype(var))
     differences = _differences(e, analyzer)
     for p in differences:
@@ -153,9 +153,7 @@ def _sign(p: Poly, analyzer: Analyzer) -> int:
     return 1 if low > 0 else -1 if high < 0 else 0
 
 
-def deduce_bound(
-    var: Var, cond: Expr, hint_map: Mapping[Var, IntSet], relax_map: Mapping[Var, IntSet]
-) -> IntSet:
+def deduce_bound(var: Var, cond: Any, hint_map: Mapping[Var, IntSet], relax_map: Mapping[Var, IntSet]) -> IntSet:
     """A set of values of ``var`` for all of which a comparison holds, while the variables of ``relax_map`` run over
     their sets. Everything open at both ends where none is found.
 
@@ -199,7 +197,8 @@ class IntGroupBounds(Node):
     def from_range(domain: Range) -> IntGroupBounds:
         """The bounds of a variable that runs over a range."""
         analyzer = Analyzer()
-        high = analyzer.simplify(domain.min + domain.extent - 1)
+        low: Any = domain.min
+        high = analyzer.simplify(low + domain.extent - 1)
         one = E.const(1, E.scalar_dtype(domain.min))
         return IntGroupBounds(one, (domain.min,), (), (high,))
 
@@ -284,7 +283,7 @@ def solve_linear_equations(equations: Any, variables: Any = None, ranges: Any = 
     relations = list(left)
     for var, value in solved.items():
         if var in src.ranges:
-            domain = src.ranges[var]
+            domain: Any = src.ranges[var]
             for end in (domain.min <= value, value < domain.min + domain.extent):
                 relation = analyzer.simplify(substitute(end, solved))
                 if not (isinstance(relation, IntImm) and relation.value):
@@ -298,7 +297,7 @@ def _unsolvable(src: IntConstraints) -> IntConstraintsTransform:
     return IntConstraintsTransform(src, IntConstraints((), {}, (E.const(False, "bool"),)), {}, {})
 
 
-def _eliminated(e: Expr, variables: Sequence[Var], analyzer: Analyzer) -> tuple[Var, Expr] | None:
+def _eliminated(e: Any, variables: Sequence[Var], analyzer: Analyzer) -> tuple[Var, Expr] | None:
     if not isinstance(e, E.EQ) or not is_index(e.a):
         return None
     p = analyzer.lift.of(e.a) - analyzer.lift.of(e.b)
@@ -324,7 +323,8 @@ def solve_linear_inequalities(
     analyzer = Analyzer()
     relations: list[Expr] = []
     pending = [*src.relations]
-    for var, domain in src.ranges.items():
+    ranges_known: Mapping[Var, Any] = src.ranges
+    for var, domain in ranges_known.items():
         pending += [domain.min <= var, var < domain.min + domain.extent]
     known: list[Poly] = []
     while pending:
@@ -341,7 +341,8 @@ def solve_linear_inequalities(
         group, known = _bounds_of(var, known, analyzer)
         bounds[var] = group
     for p in known:
-        relation = analyzer.simplify(analyzer.lower("int32").of(p) >= 0)
+        known_side: Any = analyzer.lower("int32").of(p)
+        relation = analyzer.simplify(known_side >= 0)
         if not (isinstance(relation, IntImm) and relation.value):
             relations.append(relation)
     return _deskewed(src, bounds, relations, analyzer) if deskew_range else (bounds, relations)
@@ -349,7 +350,7 @@ def solve_linear_inequalities(
 
 def _bounds_of(var: Var, known: list[Poly], analyzer: Analyzer) -> tuple[IntGroupBounds, list[Poly]]:
     """A variable's bounds, and what the others must satisfy for it to have a value (over the rationals)."""
-    lower = analyzer.lower(E.scalar_dtype(var))
+    lower: Any = analyzer.lower(E.scalar_dtype(var))
     lows: list[tuple[int, Poly]] = []
     highs: list[tuple[int, Poly]] = []
     rest: list[Poly] = []

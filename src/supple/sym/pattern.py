@@ -2,10 +2,10 @@
 
 ``Rule("(x + c1) + c2", "x + (c1 + c2)")``: a name that starts with ``c`` matches a literal, any other name anything;
 a name that stands twice must match the same term. Operators are Python's, and ``min``, ``max``, ``select``, ``tdiv``,
-``tmod`` (truncating division), ``and_``, ``or_``, ``not_``, ``true``, ``false``. Operands of commutative operators match
-in either order unless the rule is ``ordered``. In the result, and in the condition, arithmetic on literals is Python's.
-A condition may ask ``nonneg(x)``, ``positive(x)``, ``nonzero(x)``, ``symbolic(x)`` (no literal) and ``whole(x)`` (an
-integer) of terms, and ``gcd`` of literals.
+``tmod`` (truncating division), ``and_``, ``or_``, ``not_``, ``true``, ``false``. Operands of commutative operators
+match in either order unless the rule is ``ordered``. In the result, and in the condition, arithmetic on literals is
+Python's. A condition may ask ``nonneg(x)``, ``positive(x)``, ``nonzero(x)``, ``symbolic(x)`` (no literal) and
+``whole(x)`` (an integer) of terms, and ``gcd`` of literals.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _result(tree: ast.expr) -> Callable[[Env, Engine, str], Expr]:
         return lambda env, engine, dtype: engine.number(truth, "bool")
     if isinstance(tree, ast.Name) and not tree.id.startswith("c"):
         name = tree.id
-        return lambda env, engine, dtype: env[name]  # type: ignore[no-any-return]
+        return lambda env, engine, dtype: env[name]
     if not isinstance(tree, ast.Compare) and all(name.startswith("c") for name in _names(tree)):
         code = compile(ast.Expression(tree), "<rule>", "eval")
         scope = {"gcd": math.gcd, "min": min, "max": max}

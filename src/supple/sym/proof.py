@@ -37,11 +37,10 @@ def _by_cases(goal: Poly, known: list[Poly], bounds: FactBounds, cases: int) -> 
             continue
         a, b = atom.args
         small, large = (a, b) if atom.kind == "min" else (b, a)
-        found = all(
+        return all(
             _by_cases(replace_atom(goal, identifier, chosen), [*known, fact], bounds, cases // 2)
             for chosen, fact in ((a, large - small), (b, small - large))
         )
-        return found
     return False
 
 

@@ -27,9 +27,11 @@ def estimate_region_upper_bound(
 ) -> tuple[IntSet, ...]:
     """For each dimension a set that holds everything touched while the variables run."""
     own = _analyzer(analyzer, var_dom, predicate)
-    domains = {v: IntervalSet(d.min, own.simplify(d.min + d.extent - 1)) for v, d in var_dom.items()}
+    ends: Mapping[Var, Any] = var_dom
+    domains = {v: IntervalSet(d.min, own.simplify(d.min + d.extent - 1)) for v, d in ends.items()}
     found: list[IntSet] = []
-    for domain in region:
+    for at in region:
+        domain: Any = at
         low = own.int_set(domain.min, domains).low()
         high = own.int_set(domain.min + domain.extent - 1, domains).high()
         found.append(IntervalSet(low, high))

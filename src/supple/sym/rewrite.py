@@ -15,10 +15,9 @@ from supple.base.errors import SuppleError
 from supple.ir import expr as E
 from supple.ir.expr import IntImm, Var
 from supple.ir.node import Expr
-from supple.sym.facts import FactBounds, Facts
+from supple.sym.facts import FactBounds, Facts, Modular
 from supple.sym.fold import DIVISIONS, fold
 from supple.sym.lift import Lift, Lower
-from supple.sym.modular import Modular
 from supple.sym.pattern import Table
 from supple.sym.poly import Interval, Poly
 from supple.sym.rules import ANY_RULES, INTEGER_RULES, TRUTH_RULES

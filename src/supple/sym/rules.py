@@ -179,7 +179,11 @@ def _extrema(low: str, high: str, less: str) -> tuple[Rule, ...]:
         ("low(x + c1, y + c2)", "low(x, y + (c2 - c1)) + c1", "c1 < c2"),
         ("low(x * c1, y * c1)", "low(x, y) * c1", "c1 > 0"),
         ("low(x * c1, y * c1)", "high(x, y) * c1", "c1 < 0"),
-        ("low(x * c1, y * c2)", "low(x * (c1 // gcd(c1, c2)), y * (c2 // gcd(c1, c2))) * gcd(c1, c2)", "gcd(c1, c2) > 1"),
+        (
+            "low(x * c1, y * c2)",
+            "low(x * (c1 // gcd(c1, c2)), y * (c2 // gcd(c1, c2))) * gcd(c1, c2)",
+            "gcd(c1, c2) > 1",
+        ),
         ("low(x * c1, c2)", "low(x, c2 // c1) * c1", "c1 > 0 and c2 % c1 == 0"),
         ("low(x * c1, c2)", "high(x, c2 // c1) * c1", "c1 < 0 and c2 % c1 == 0"),
         ("low(x // c1, y // c1)", "low(x, y) // c1", "c1 > 0"),
@@ -204,7 +208,9 @@ MIN, MAX = _extrema("min", "max", "<="), _extrema("max", "min", ">=")
 def _both(*rules: Rule) -> tuple[Rule, ...]:
     """Rules that hold for ``<`` and ``<=`` alike (written with ``<``)."""
     return tuple(
-        Rule(r.pattern.replace("<", op), r.result.replace("<", op), r.when, r.ordered) for op in ("<", "<=") for r in rules
+        Rule(r.pattern.replace("<", op), r.result.replace("<", op), r.when, r.ordered)
+        for op in ("<", "<=")
+        for r in rules
     )
 
 
@@ -341,9 +347,7 @@ SELECT_TRUTH = (
     Rule("select(b, false, true)", "not_(b)"),
 )
 
-INTEGER_RULES = Table(
-    (*ADD, *SUB, *MUL, *FLOORDIV, *FLOORMOD, *TRUNC, *MIN, *MAX, *COMPARE, *EQUAL, *SELECT)
-)
+INTEGER_RULES = Table((*ADD, *SUB, *MUL, *FLOORDIV, *FLOORMOD, *TRUNC, *MIN, *MAX, *COMPARE, *EQUAL, *SELECT))
 TRUTH_RULES = Table((*LOGIC, *SELECT, *SELECT_TRUTH))
 """Rules of bools. Their operands may compare floats, of which NaN is in no order: such rules ask ``whole``."""
 
