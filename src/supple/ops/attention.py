@@ -29,7 +29,7 @@ from supple.sym.simplify import SHAPES
 _MASKS = (None, "TopLeft", "BottomRight")
 
 
-def _visible(i: Expr, j: Expr, rows: Expr, columns: Expr, causal_mask: str | None, window_size: int | None) -> Any:
+def visible(i: Expr, j: Expr, rows: Expr, columns: Expr, causal_mask: str | None, window_size: int | None) -> Any:
     """Whether query ``i`` may see key ``j``; None when it always may."""
     offset: Expr = int64(0) if causal_mask == "TopLeft" else E.Sub(columns, rows)
     checks: list[Expr] = []
@@ -37,13 +37,33 @@ def _visible(i: Expr, j: Expr, rows: Expr, columns: Expr, causal_mask: str | Non
         checks.append(E.LE(j, E.Add(i, offset)))
     if window_size is not None:
         checks.append(E.GT(j, E.Sub(E.Add(i, offset), int64(window_size))))
-    visible: Expr | None = None
+    seen: Expr | None = None
     for check in checks:
-        visible = check if visible is None else E.And(visible, check)
-    return visible
+        seen = check if seen is None else E.And(seen, check)
+    return seen
 
 
-def _attention_lower(
+def attention_dots(query: te.TensorValue, key: te.TensorValue) -> te.TensorValue:
+    """``query key^T`` for each batch and head, in float32 at least."""
+    batch, rows, heads, width = query.shape
+    wide = wide_dtype(query.dtype)
+    k = te.reduce_axis((0, width), "k")
+    return te.compute(
+        (batch, heads, rows, key.shape[1]),
+        lambda b, h, i, j: te.sum(E.Mul(cast(wide, query[b, i, h, k]), cast(wide, key[b, j, h, k])), axis=k),
+        "attention_dots",
+    )
+
+
+def scaled(score: Expr, width: Expr, scale: float | None) -> Expr:
+    """A score times ``scale``, or divided by the root of the width."""
+    wide = E.scalar_dtype(score)
+    if scale is None:
+        return E.Div(score, intrinsic("sqrt", cast(wide, width)))
+    return E.Mul(score, cast(wide, const(scale, wide)))
+
+
+def attention_lower(
     query: te.TensorValue,
     key: te.TensorValue,
     value: te.TensorValue,
@@ -52,26 +72,24 @@ def _attention_lower(
     causal_mask: str | None = None,
     window_size: int | None = None,
 ) -> te.TensorValue:
-    batch, rows, heads, width = query.shape
-    columns = key.shape[1]
-    wide = wide_dtype(query.dtype)
-    k = te.reduce_axis((0, width), "k")
-    dots = te.compute(
-        (batch, heads, rows, columns),
-        lambda b, h, i, j: te.sum(E.Mul(cast(wide, query[b, i, h, k]), cast(wide, key[b, j, h, k])), axis=k),
-        "attention_dots",
-    )
-    factor = cast(wide, const(scale, wide)) if scale is not None else None
+    rows, columns = query.shape[1], key.shape[1]
+    dots = attention_dots(query, key)
+    wide = dots.dtype
 
     def scored(b: Any, h: Any, i: Any, j: Any) -> Expr:
-        root = intrinsic("sqrt", cast(wide, width))
-        score: Expr = E.Div(dots[b, h, i, j], root) if factor is None else E.Mul(dots[b, h, i, j], factor)
+        score = scaled(dots[b, h, i, j], query.shape[3], scale)
         if bias is not None:
             score = E.Add(score, cast(wide, bias[broadcast_index(bias.shape, (b, h, i, j))]))
-        visible = _visible(i, j, rows, columns, causal_mask, window_size)
-        return score if visible is None else E.Select(visible, score, te.limit(wide, low=True))
+        seen = visible(i, j, rows, columns, causal_mask, window_size)
+        return score if seen is None else E.Select(seen, score, te.limit(wide, low=True))
 
-    scores = te.compute(dots.shape, scored, "attention_scores")
+    return attend(te.compute(dots.shape, scored, "attention_scores"), value, query.dtype)
+
+
+def attend(scores: te.TensorValue, value: te.TensorValue, dtype: str) -> te.TensorValue:
+    """``softmax(scores) value``: scores (batch, head, query, key), value (batch, key, head, width)."""
+    batch, heads, rows, columns = scores.shape
+    wide = scores.dtype
     top = reduce_tensor(scores, "max", [3], True, "attention_max")
     powers = te.compute(
         scores.shape,
@@ -86,11 +104,11 @@ def _attention_lower(
         "attention_mix",
     )
     return te.compute(
-        mixed.shape, lambda b, i, h, d: cast(query.dtype, E.Div(mixed[b, i, h, d], total[b, h, i, 0])), "attention"
+        mixed.shape, lambda b, i, h, d: cast(dtype, E.Div(mixed[b, i, h, d], total[b, h, i, 0])), "attention"
     )
 
 
-def _attention_ref(
+def attention_ref(
     query: Any,
     key: Any,
     value: Any,
@@ -117,7 +135,7 @@ def _attention_ref(
     return np.transpose(powers @ v / powers.sum(axis=-1, keepdims=True), (0, 2, 1, 3)).astype(query.dtype)
 
 
-def _attention_samples() -> list[Any]:
+def attention_samples() -> list[Any]:
     q, kv = (2, 3, 2, 4), (2, 5, 2, 4)
     return [
         sample(q, kv, kv),
@@ -129,7 +147,7 @@ def _attention_samples() -> list[Any]:
     ]
 
 
-def _attention_type(
+def attention_type(
     name: str, query: TensorType, key: TensorType, value: TensorType, bias: TensorType | None, causal_mask: str | None
 ) -> TensorType:
     if causal_mask not in _MASKS:
@@ -159,9 +177,9 @@ def _attention_type(
 @operator(
     "nn.attention",
     fusion=Fusion.OPAQUE,
-    lower=_attention_lower,
-    ref=_attention_ref,
-    samples=_attention_samples,
+    lower=attention_lower,
+    ref=attention_ref,
+    samples=attention_samples,
 )
 def attention(
     query: TensorType,
@@ -176,7 +194,7 @@ def attention(
     (batch, position, head, width). ``scale`` is ``1 / sqrt(width)`` unless given; ``bias`` broadcasts to (batch, head,
     query, key). ``causal_mask``: ``"TopLeft"`` lets query i see keys up to i, ``"BottomRight"`` aligns the last query
     with the last key; ``window_size`` limits how far back it sees."""
-    return _attention_type("nn.attention", query, key, value, bias, causal_mask)
+    return attention_type("nn.attention", query, key, value, bias, causal_mask)
 
 
 # -------------------------------------------------------------------------------------------------------------- losses
