@@ -95,12 +95,26 @@ graph("R.shape R.Shape", "s = R.shape([2, 8])\nreturn s", returns=" -> R.Shape([
 graph("R.prim_value R.Prim", "a = R.prim_value(n + 1)\nreturn a", params='n: R.Prim("int64")', args=lambda: [5])
 graph("R.Any", "return x", params="x: R.Any", args=lambda: [tensor(4)])
 graph("R.Object", "return x", params="x: R.Object", args=lambda: [tensor(4)])
-graph("R.Callable", """
-f = g
-a = f(x)
-return a
-""", params='x: R.Tensor((4,), "float32"), g: R.Callable((R.Tensor((4,), "float32"),), R.Tensor((4,), "float32"))',
-      args=list, interp=NO_VALUE, native=NO_VALUE)  # fmt: skip
+program("R.Callable", """
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def double(a: R.Tensor((4, 4), "float32")) -> R.Tensor((4, 4), "float32"):
+        return R.add(a, a)
+
+    @R.function(private=True)
+    def twice(
+        f: R.Callable((R.Tensor((4, 4), "float32"),), R.Tensor((4, 4), "float32")), a: R.Tensor((4, 4), "float32")
+    ) -> R.Tensor((4, 4), "float32"):
+        g = f
+        b = g(a)
+        return f(b)
+
+    @R.function
+    def main(x: R.Tensor((4, 4), "float32"), y: R.Tensor((4, 4), "float32")) -> R.Tensor((4, 4), "float32"):
+        a = Module.twice(Module.double, x)
+        return R.add(a, y)
+""")  # fmt: skip
 module(
     "R.call_tir",
     'a = R.call_tir(cls.double, (x,), out_ty=R.Tensor((4, 4), "float32"))\nreturn R.add(a, y)'.replace("cls", "Module"),

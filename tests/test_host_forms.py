@@ -498,7 +498,45 @@ class Module:
         'f = R.make_closure(Module.bump, (a,))\n        b = R.invoke_closure(f, R.tuple(), '
         'ty_args=R.Tensor((2,), "float32"))',
     ):  # fmt: skip
-        b, a, c = both(text.replace("WRITE", write), np.ones(2, "f4"))
+        _, a, c = both(text.replace("WRITE", write), np.ones(2, "f4"))
         np.testing.assert_array_equal(a, [1, 1])
         np.testing.assert_array_equal(c, [2, 2])
     supple.remove_global_func("test.forms.plus")
+
+
+def test_a_loop_function_that_writes_its_inputs_does_not_write_read_only_memory():
+    text = """
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def wrong(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        for i in range(4):
+            B[i] = A[i]
+            A[i] = T.float32(7)
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        b = R.call_tir(Module.wrong, (x,), out_ty=R.Tensor((4,), "float32"))
+        return b
+"""
+    both(text, numbers(4))
+    vm = machine(text)
+    for bad in (np.frombuffer(bytes(16), "f4"), np.zeros(8, "f4")[::2]):
+        with pytest.raises(ExecutionError, match="call_tir of wrong: argument 0: its memory may not be written"):
+            vm["main"](bad)
+
+
+def test_in_place_packed_functions_need_memory_that_can_be_written():
+    supple.register_global_func("test.forms.fill", lambda x: np.asarray(x).fill(3), override=True)
+    vm = machine("""
+@R.function(pure=False)
+def main(x: R.Tensor(("n",), "float32")):
+    b = R.call_inplace_packed("test.forms.fill", x, inplace_indices=0, ty_args=R.Tensor(ndim=1, dtype="float32"))
+    return b
+""")
+    x = np.zeros(8, "f4")
+    assert vm["main"](x) is x
+    assert (x == 3).all()
+    with pytest.raises(ExecutionError, match="call_inplace_packed of .*: argument 0"):
+        vm["main"](x[::2])
+    supple.remove_global_func("test.forms.fill")

@@ -9,6 +9,7 @@ from supple.ir.module import IRModule
 from supple.ir.node import Expr
 from supple.ir.op import Op
 from supple.ir.walk import pre_order
+from supple.passes.noalias import written_buffers
 from supple.verify.purity import is_pure_call
 
 _INSIDE = frozenset(
@@ -137,14 +138,22 @@ def _variables(e: Expr) -> list[Var]:
 
 _KEEPS = frozenset(
     f"relax.{name}"
-    for name in ("call_tir_inplace", "vm.call_tir_dyn", "make_closure", "invoke_closure", "invoke_pure_closure")
-)
+    for name in (
+        "call_tir_inplace", "call_inplace_packed", "vm.call_tir_dyn", "make_closure", "invoke_closure",
+        "invoke_pure_closure",
+    )
+)  # fmt: skip
 """Calls that write into their arguments, or keep them beyond the running call."""
 
 
 def functions_that_keep(mod: IRModule) -> set[str]:
     """The names of functions that may keep their arguments beyond the call, or write into them, themselves or in
     functions that they mention."""
+    stores: dict[str, frozenset[int]] = {}
+    for var, func in mod.items():
+        if isinstance(func, PrimFunc):
+            written = written_buffers(func)
+            stores[var.name_hint] = frozenset(i for i, p in enumerate(func.params) if id(p) in written)
     mentions: dict[str, list[str]] = {}
     keep: set[str] = set()
     for var, func in mod.items():
@@ -154,7 +163,7 @@ def functions_that_keep(mod: IRModule) -> set[str]:
         for node in pre_order(func):
             if isinstance(node, GlobalVar):
                 mentions.setdefault(node.name_hint, []).append(name)
-            elif isinstance(node, Call) and _keeps(mod, node):
+            elif isinstance(node, Call) and _keeps(node, stores):
                 keep.add(name)
     work = list(keep)
     while work:
@@ -165,9 +174,14 @@ def functions_that_keep(mod: IRModule) -> set[str]:
     return keep
 
 
-def _keeps(mod: IRModule, call: Call) -> bool:
-    if isinstance(call.op, Op):
-        return call.op.name in _KEEPS
+def _keeps(call: Call, stores: dict[str, frozenset[int]]) -> bool:
+    """Whether a call may keep or write its arguments. ``stores``: which parameters a loop function writes."""
     if isinstance(call.op, GlobalVar):  # a loop function that is called directly may write
-        return isinstance(mod.functions.get(call.op), PrimFunc)
-    return isinstance(call.op, Var)
+        return call.op.name_hint in stores
+    if not isinstance(call.op, Op):
+        return isinstance(call.op, Var)
+    if call.op.name in _KEEPS or not call.op.facts.get("calls_loop_function"):
+        return call.op.name in _KEEPS
+    callee, args = call.args[:2]  # it should only read its inputs
+    written = stores.get(callee.name_hint, frozenset()) if isinstance(callee, GlobalVar) else frozenset()
+    return isinstance(args, Tuple) and any(place < len(args.fields) for place in written)

@@ -34,7 +34,6 @@ from supple.passes.host_values import (
     Where,
     nbytes_of,
 )
-from supple.passes.noalias import has_opaque_accesses, written_buffers
 from supple.runtime.abi import ErrorSite
 from supple.runtime.executable import PackedCall
 from supple.sym.simplify import SHAPES, product
@@ -43,9 +42,16 @@ from supple.sym.simplify import SHAPES, product
 
 
 def call_tir(low: Lowering, e: Call, var: Var | None) -> Value:
-    """``call_tir`` (and ``call_tir_with_grad``, whose gradient is no matter here): fresh results."""
-    name, _, info = low.kernel_of(e, "call_tir")
+    """``call_tir`` (and ``call_tir_with_grad``, whose gradient is no matter here): fresh results.
+
+    A loop function should only read its inputs. One that writes into them does so as in ``call_tir_inplace``.
+    """
+    name, func, info = low.kernel_of(e, "call_tir")
     inputs = [low.value(a) for a in fields_of(e.args[1])]
+    for place in sorted(p for p in low.host.stored(func) if p < len(inputs)):
+        target = inputs[place]
+        if isinstance(target, TensorValue):
+            inputs[place] = writable(low, target, f"call_tir of {name}: argument {place}", e.span)
     outputs = low.outputs(e, var)
     low.kernel_calls.bind(name, info, [*inputs, *outputs, *_extra_numbers(low, e)], e.span)
     return packaged(e, outputs)
@@ -125,13 +131,11 @@ def _writable_arguments(
 ) -> list[Value]:
     """Arguments for all parameters of a loop function; those that it writes may be written, and overlap no other."""
     values = _arguments(low, func, args, what, span)
-    written = written_buffers(func)
-    opaque = has_opaque_accesses(func)
-    places = {i for i, p in enumerate(func.params) if isinstance(p.ty, BufferType) and (opaque or id(p) in written)}
-    for place in sorted(p for p in places if p < len(values)):
+    places = {p for p in low.host.written(func) if p < len(values)}
+    for place in sorted(places):
         target = values[place]
         assert isinstance(target, TensorValue)
-        if target.constant and id(func.params[place]) in written:
+        if target.constant and place in low.host.stored(func):
             raise NotSupportedError(f"{low.name}: {what} writes into a constant (argument {place})", span)
         values[place] = writable(low, target, f"{what}: argument {place}", span)
     require_disjoint(low, what, values, places, span)
@@ -242,7 +246,12 @@ def call_inplace_packed(low: Lowering, e: Call, var: Var | None) -> Value:
     """``call_inplace_packed``: results are arguments, which the registered function overwrites."""
     name = _packed_name(low, e.args[0], "call_inplace_packed needs", e)
     places: Sequence[int] = e.attrs["inplace_indices"]
-    args = low.objects(e.args[1:])
+    values = [low.value(a) for a in e.args[1:]]
+    for place in sorted(p for p in set(places) if p >= 0):
+        target = values[place]
+        if isinstance(target, TensorValue):
+            values[place] = writable(low, target, f"call_inplace_packed of {name}: argument {place}", e.span)
+    args = tuple(low.object(v) for v in values)
     answer = low.python(PackedCall(name), args, None, e.span)
     results: list[Value] = []
     for index, (ty, place) in enumerate(zip(e.ty_args, places, strict=True)):

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from supple.ir.host import HostFunction
+from supple.ir.loop import PrimFunc
+from supple.ir.types import BufferType
+from supple.passes.noalias import has_opaque_accesses, written_buffers
 from supple.runtime.executable import PackedCall
 
 
@@ -24,6 +27,7 @@ class HostModule:
     _string_index: dict[str, int] = field(default_factory=dict)
     _call_index: dict[PackedCall, int] = field(default_factory=dict)
     _nothing: int | None = None
+    _stored: dict[int, frozenset[int]] = field(default_factory=dict)
     _keep: list[object] = field(default_factory=list)
 
     def constant(self, data: Any) -> int:
@@ -53,6 +57,21 @@ class HostModule:
         if name not in self.closures:
             self.closures.append(name)
         return self.closures.index(name)
+
+    def stored(self, func: PrimFunc) -> frozenset[int]:
+        """The places of the parameters that a loop function stores into."""
+        found = self._stored.get(id(func))
+        if found is None:
+            written = written_buffers(func)
+            found = self._stored[id(func)] = frozenset(i for i, p in enumerate(func.params) if id(p) in written)
+            self._keep.append(func)
+        return found
+
+    def written(self, func: PrimFunc) -> frozenset[int]:
+        """The places of the parameters that a loop function writes, or may write under another name."""
+        if has_opaque_accesses(func):
+            return frozenset(i for i, p in enumerate(func.params) if isinstance(p.ty, BufferType))
+        return self.stored(func)
 
     def call(self, call: PackedCall) -> int:
         """The index of a call into Python."""
