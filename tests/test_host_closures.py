@@ -442,6 +442,15 @@ def main(x: {V}):
     supple.remove_global_func("test.closures.same")
 
 
+TWICE = f"""
+@R.function
+def main(f: {F}, x: {V}):
+    a = f(x)
+    b = f(a)
+    return (a, b)
+"""
+
+
 def test_python_functions_with_arguments_fixed():
     vm = machine(f"""
 @R.function(pure=False)
@@ -451,6 +460,7 @@ def main(f: R.Callable, x: {V}):
     return (a, g)
 """)
     x = vector()
+    both(TWICE, lambda a: np.asarray(a) + 1, x)
     a, g = vm["main"](lambda *v: sum(np.asarray(i) for i in v), x)
     np.testing.assert_allclose(a, 3 * x, rtol=1e-6)
     np.testing.assert_allclose(np.asarray(g()), 2 * x, rtol=1e-6)

@@ -537,6 +537,6 @@ def main(x: R.Tensor(("n",), "float32")):
     x = np.zeros(8, "f4")
     assert vm["main"](x) is x
     assert (x == 3).all()
-    with pytest.raises(ExecutionError, match="call_inplace_packed of .*: argument 0"):
+    with pytest.raises(ExecutionError, match=r"call_inplace_packed of .*: argument 0"):
         vm["main"](x[::2])
     supple.remove_global_func("test.forms.fill")

@@ -162,6 +162,8 @@ class Interpreter:
             return self.call("local function", callee.func, args, callee.frame)
         if isinstance(callee, GlobalVar):
             return self._call_global(callee, args)
+        if callable(callee):  # a Python function that was passed as an argument
+            return _import(callee(*(_export(a) for a in args)))
         raise ExecutionError(f"cannot call a {type(callee).__name__}")
 
     def packed(self, name: str, args: list[Value]) -> Value:

@@ -266,7 +266,9 @@ class _Lowering(Lowering):
         return ObjectValue(obj)
 
     def _function(self, e: Expr, var: Var | None) -> Value:
-        raise InternalError(f"{self.name}: a local function was not lifted (see passes.lift_functions)")
+        raise NotSupportedError(
+            f"{self.name}: a local function that is not bound to a variable", e.span, hint="LambdaLift lifts the others"
+        )
 
     def _if(self, e: If, var: Var | None) -> Steps:
         condition = self.condition(e.cond)
