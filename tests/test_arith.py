@@ -203,6 +203,15 @@ def test_rewrite_limit() -> None:
         a.rewrite_simplify((X + 1) * 2 + (X + 2) * 3)
 
 
+def test_what_is_no_scalar_is_refused_by_name() -> None:
+    a = arith.Analyzer()
+    for wrong in ("x", None, [X]):
+        with pytest.raises(TypeError, match="expected a scalar expression"):
+            a.simplify(wrong)
+    with pytest.raises(ValueError, match="x cannot stand for"):
+        a.bind(X, X + 1)
+
+
 def test_vectors() -> None:
     a = arith.Analyzer()
     made = a.rewrite_simplify(E.Add(E.Ramp(X, const(1), 4), E.Broadcast(const(2), 4)))

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from supple import error, ops, relax, runtime, script, te, tirx, topi, transform
+    from supple import arith, error, ops, relax, runtime, script, te, tirx, topi, transform
     from supple.base.target import target as Target
     from supple.driver import compile, lower
     from supple.ir.module import IRModule
@@ -21,6 +21,7 @@ __version__ = "0.1.0"
 _NAMES: dict[str, tuple[str, str | None]] = {
     "IRModule": ("supple.ir.module", "IRModule"),
     "Target": ("supple.base.target", "target"),
+    "arith": ("supple.arith", None),
     "compile": ("supple.driver", "compile"),
     "cpu": ("supple.runtime.device", "cpu"),
     "device": ("supple.runtime.device", "device"),
@@ -43,6 +44,7 @@ __all__ = [
     "IRModule",
     "Target",
     "__version__",
+    "arith",
     "compile",
     "cpu",
     "device",

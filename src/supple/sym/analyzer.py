@@ -160,7 +160,9 @@ class Analyzer:
     def _enter(self, e: Any) -> Any:
         if len(self.terms) > MAX_TERMS and self._view.contexts == 0:
             self._view = _View(self.facts, self, Terms())
-        value = E.as_expr(e) if isinstance(e, Expr) else E.const(e)
+        if not isinstance(e, (Expr, int, float)):
+            raise TypeError(f"expected a scalar expression or a number, got {type(e).__name__}")
+        value = e if isinstance(e, Expr) else E.const(e)
         E.scalar_dtype(value)
         return self.terms.intern(value)
 
