@@ -540,3 +540,31 @@ def main(x: R.Tensor(("n",), "float32")):
     with pytest.raises(ExecutionError, match=r"call_inplace_packed of .*: argument 0"):
         vm["main"](x[::2])
     supple.remove_global_func("test.forms.fill")
+
+
+def test_what_is_written_in_place_is_known_not_to_overlap():
+    text = program(f"""
+a = R.call_tir_inplace(Module.scale, (x, y), [1], out_ty={OUT})
+t = R.call_tir_inplace(Module.split, (a, x), [0, -1], out_ty=[{OUT}, {OUT}])
+return t
+""")
+    lowered = supple.lower(module(text))
+    assert lowered["scale"].attrs["tirx.noalias"] is True
+    assert lowered["split"].attrs["tirx.noalias"] is True
+    both(text, numbers(40), numbers(40, 1))
+
+
+def test_a_view_needs_aligned_memory():
+    text = """
+@R.function
+def main(x: R.Tensor((16,), "uint8")):
+    a = R.memory.view(x, R.shape([2]), R.dtype("float64"), R.tuple())
+    return R.add(a, a)
+"""
+    both(text, np.arange(16, dtype="u1"))
+    vm = machine(text)
+    memory = np.zeros(40, "u1")
+    start = -memory.ctypes.data % 8
+    vm["main"](memory[start : start + 16])
+    with pytest.raises(ExecutionError, match="not aligned for float64"):
+        vm["main"](memory[start + 1 : start + 17])

@@ -233,6 +233,11 @@ class HostEmitter(Emitter):
         bit = self.w.value(f"and i64 {flags}, {abi.WRITABLE}")
         self.branch_if(self.w.value(f"icmp eq i64 {bit}, 0"), self.failure(s.site, []))
 
+    def _check_aligned(self, s: H.CheckAligned) -> None:
+        address = self.w.value(f"ptrtoint ptr {self.pointer(s.memory)} to i64")
+        rest = self.w.value(f"urem i64 {address}, {s.nbytes}")
+        self.branch_if(self.w.value(f"icmp ne i64 {rest}, 0"), self.failure(s.site, []))
+
     def _check_disjoint(self, s: H.CheckDisjoint) -> None:
         starts = [self.w.value(f"ptrtoint ptr {self.pointer(m)} to i64") for m in (s.a, s.b)]
         sizes = [self.value(n) for n in (s.a_bytes, s.b_bytes)]
@@ -412,6 +417,7 @@ _STATEMENTS: dict[type[HostStmt], Callable[[HostEmitter, Any], None]] = {
     H.CheckObject: HostEmitter._check_object,
     H.Require: HostEmitter._require,
     H.CheckWritable: HostEmitter._check_writable,
+    H.CheckAligned: HostEmitter._check_aligned,
     H.CheckDisjoint: HostEmitter._check_disjoint,
     H.LoadDim: HostEmitter._load_dim,
     H.LoadNumber: HostEmitter._load_number,

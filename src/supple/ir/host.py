@@ -67,6 +67,15 @@ class CheckWritable(HostStmt):
 
 
 @node
+class CheckAligned(HostStmt):
+    """Fail unless a memory begins at a multiple of ``nbytes``."""
+
+    memory: HostVar
+    nbytes: int
+    site: ErrorSite = ignored()
+
+
+@node
 class CheckDisjoint(HostStmt):
     """Fail when two memories overlap."""
 
@@ -529,6 +538,8 @@ def _line(s: HostStmt) -> str:
             return f"require {show(s.condition)}  # {s.site.message}"
         case CheckWritable():
             return f"require writable({s.value.name})"
+        case CheckAligned():
+            return f"require aligned({s.memory.name}, {s.nbytes})"
         case CheckDisjoint():
             return f"require disjoint({s.a.name}, {s.b.name})"
         case LoadDim():

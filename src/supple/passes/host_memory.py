@@ -82,6 +82,9 @@ def _placed(
         offset.value + need.value > have.value
     ):
         _require(low, fits, (need, offset, have), f"{prefix}{{0}} bytes at offset {{1}} do not fit in {{2}} bytes", e)
+    if base.root is None and not base.constant and size > dtypes.nbytes(base.dtype):
+        site = ErrorSite("size", f"{prefix}the memory is not aligned for {dtype}", e.span)
+        low.emit(H.CheckAligned(base.memory, size, site))
     if isinstance(offset, IntImm) and offset.value == 0:
         memory = base.memory
     else:

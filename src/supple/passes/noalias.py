@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from supple.ir.expr import Call
-from supple.ir.graph import Function, GlobalVar
+from supple.ir.graph import Function, GlobalVar, Tuple
 from supple.ir.loop import BufferStore, PrimFunc
 from supple.ir.module import IRModule
+from supple.ir.node import Expr
 from supple.ir.op import Op
 from supple.ir.types import TupleType
 from supple.ir.walk import pre_order
@@ -26,27 +27,35 @@ def has_opaque_accesses(func: PrimFunc) -> bool:
 
 
 def mark_noalias(mod: IRModule) -> IRModule:
-    """Set ``tirx.noalias`` on loop functions that only write into fresh results in every call of the module.
+    """Set ``tirx.noalias`` on loop functions that in every call of the module only write into fresh results, or into
+    arguments that are checked to overlap no other.
 
-    ``call_tir`` allocates the results, and the entry of a public loop function refuses arrays that overlap one that is
-    written; so a kernel's written buffers overlap no other.
+    ``call_tir`` allocates the results; what the other forms write, and the arrays that a public loop function writes,
+    are checked when they are called; so a kernel's written buffers overlap no other.
     """
-    outputs: dict[str, int] = {}
+    alone: dict[str, frozenset[int]] = {}  # the places of buffers that overlap no other, in every call
     for func in mod.functions.values():
         if not isinstance(func, Function):
             continue
         for n in pre_order(func):
-            if isinstance(n, Call) and isinstance(n.op, Op) and n.op.name.startswith("relax.call_tir"):
-                callee = n.args[0]
+            if isinstance(n, Call) and isinstance(n.op, Op) and n.op.facts.get("calls_loop_function"):
+                callee, args = n.args[:2]
                 if isinstance(callee, GlobalVar):
-                    types = n.ty_args
-                    count = len(types[0].fields) if len(types) == 1 and isinstance(types[0], TupleType) else len(types)
-                    count = count if n.op.name == "relax.call_tir" else 0
-                    outputs[callee.name_hint] = min(count, outputs.get(callee.name_hint, count))
+                    places = _places(n, args)
+                    alone[callee.name_hint] = places & alone.get(callee.name_hint, places)
     marked = mod.clone()
     for var, func in mod.items():
         if isinstance(func, PrimFunc) and ATTRIBUTE not in func.attrs and not has_opaque_accesses(func):
-            fresh = func.buffers[len(func.buffers) - outputs.get(var.name_hint, len(func.buffers)) :]
-            if written_buffers(func) <= {id(b) for b in fresh}:
+            places = alone.get(var.name_hint, frozenset(range(len(func.params))))
+            if written_buffers(func) <= {id(func.params[place]) for place in places if place < len(func.params)}:
                 marked[var] = func.with_attr(ATTRIBUTE, True)
     return marked
+
+
+def _places(call: Call, args: Expr) -> frozenset[int]:
+    """Which of a loop function's parameters a call by destination passing gives memory that overlaps no other."""
+    count = len(args.fields) if isinstance(args, Tuple) else 1
+    types = call.ty_args
+    results = len(types[0].fields) if len(types) == 1 and isinstance(types[0], TupleType) else len(types)
+    inplace = [place for place in call.attrs.get("inplace_indices", ()) if place >= 0]
+    return frozenset([*inplace, *range(count, count + results - len(inplace))])
