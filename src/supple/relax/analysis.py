@@ -26,6 +26,7 @@ from supple.analysis.graph import (
     used_vars,
     well_formed,
 )
+from supple.analysis.reshape import has_reshape_pattern
 from supple.analysis.unused import remove_all_unused
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "free_vars",
     "get_static_type",
     "get_var2val",
+    "has_reshape_pattern",
     "name_to_binding",
     "post_order_visit",
     "remove_all_unused",
