@@ -9,7 +9,7 @@
 
 The rule's parameters are the operator's signature. Their annotations say what each takes: ``TensorType`` and
 ``Tensors`` (the rule sees types), ``Expr``, ``Shape``, ``Scalar``, ``Scalars`` (it sees expressions), or an attribute:
-``int``, ``bool``, ``float``, ``str``, ``DType``, ``Axes``, ``Axis``, ``Sections``, ``Mesh``.
+``int``, ``bool``, ``float``, ``Floats``, ``str``, ``DType``, ``Axes``, ``Axis``, ``Sections``, ``Mesh``.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ Scalars: TypeAlias = Expr
 DType: TypeAlias = str | None
 Axes: TypeAlias = tuple[int, ...] | None
 Axis: TypeAlias = int | None
+Floats: TypeAlias = tuple[float, ...] | None
 Sections: TypeAlias = int | tuple[int, ...]
 Mesh: TypeAlias = DeviceMesh
 
@@ -61,6 +62,16 @@ def _axes(value: Any) -> tuple[int, ...] | None:
     if value is None:
         return None
     return tuple(_int(v) for v in value) if isinstance(value, (list, tuple)) else (_int(value),)
+
+
+def _float(value: Any) -> float:
+    return float(getattr(value, "value", value))
+
+
+def _floats(value: Any) -> tuple[float, ...] | None:
+    if value is None:
+        return None
+    return tuple(_float(v) for v in value) if isinstance(value, (list, tuple)) else (_float(value),)
 
 
 def _dtype(value: Any) -> str | None:
@@ -95,7 +106,8 @@ _ARGUMENTS |= {"Scalars": "scalars", "Expr": "expr"}
 _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "int": _int,
     "bool": _bool,
-    "float": float,
+    "float": _float,
+    "Floats": _floats,
     "str": _str,
     "DType": _dtype,
     "Axes": _axes,
