@@ -28,7 +28,7 @@ from supple.sym.simplify import SHAPES
 
 # ---------------------------------------------------------------------------------------------------------- grid_sample
 
-_METHODS = ("bilinear", "nearest", "bicubic")
+_TAPS = {"bilinear": 2, "nearest": 1, "bicubic": 4}
 _PADDING = ("zeros", "border", "reflection")
 _ALPHA = -0.75  # PyTorch's cubic
 
@@ -45,7 +45,7 @@ class _Sampling:
         if self.rank != len(letters) + 2:
             fail(f"{name}: blocked layouts have no meaning here", "an order of NCHW or NCDHW", repr(layout))
         self.batch, self.channel = layout.index("N"), layout.index("C")
-        for what, value, known in (("method", method, _METHODS), ("padding_mode", padding_mode, _PADDING)):
+        for what, value, known in (("method", method, tuple(_TAPS)), ("padding_mode", padding_mode, _PADDING)):
             if value not in known:
                 fail(f"{name}: unknown {what}", " or ".join(repr(k) for k in known), repr(value))
         if method == "bicubic" and len(letters) == 3:
@@ -86,18 +86,14 @@ def _settled(plan: _Sampling, at: Expr, extent: Expr, wide: str) -> Expr:
     return E.Min(E.Max(at, zero), last)
 
 
-def _cubic_at(t: Expr, wide: str) -> list[Expr]:
-    """The weights of the four taps around a coordinate with the fraction ``t``."""
-    a, one, two = const(_ALPHA, wide), const(1, wide), const(2, wide)
-
-    def far(x: Expr) -> Expr:
-        inner = E.Add(E.Mul(E.Sub(E.Mul(a, x), E.Mul(const(5, wide), a)), x), E.Mul(const(8, wide), a))
-        return E.Sub(E.Mul(inner, x), E.Mul(const(4, wide), a))
-
-    def near(x: Expr) -> Expr:
-        return E.Add(E.Mul(E.Mul(E.Sub(E.Mul(E.Add(a, two), x), E.Add(a, const(3, wide))), x), x), one)
-
-    return [far(E.Add(t, one)), near(t), near(E.Sub(one, t)), far(E.Sub(two, t))]
+def _cubic_at(rest: Expr, tap: Expr, wide: str) -> Expr:
+    """The weight of tap 0 to 3 around a coordinate with the fraction ``rest``."""
+    a, x = const(_ALPHA, wide), absolute(E.Sub(cast(wide, E.Sub(tap, int64(1))), rest))
+    inner = E.Add(E.Mul(E.Sub(E.Mul(a, x), E.Mul(const(5, wide), a)), x), E.Mul(const(8, wide), a))
+    far = E.Sub(E.Mul(inner, x), E.Mul(const(4, wide), a))
+    slope = E.Sub(E.Mul(E.Add(a, const(2, wide)), x), E.Add(a, const(3, wide)))
+    near = E.Add(E.Mul(E.Mul(slope, x), x), const(1, wide))
+    return E.Select(E.LE(x, const(1, wide)), near, far)
 
 
 def _sample_lower(
@@ -122,20 +118,22 @@ def _sample_lower(
 
     places = te.compute((grid.shape[0], int64(spatial), *grid.shape[2:]), coordinate, "grid_place")
 
+    spots, weights = _tables(plan, places, extents, wide)
+
     def body(*i: Any) -> Expr:
         batch, p = i[plan.batch], [i[a] for a in plan.axes]
-        at = [places[(batch, int64(d), *p)] for d in range(spatial)]
-        lines = [_taps(plan, a, extent, wide) for a, extent in zip(at, extents, strict=True)]
         total: Expr | None = None
-        for taps in itertools.product(*lines):
+        for taps in itertools.product(range(_TAPS[method]), repeat=spatial):
             index: list[Any] = list(i)
             weight: Expr | None = None
             inside: Expr | None = None
-            for axis, extent, (place, own) in zip(plan.axes, extents, taps, strict=True):
+            for d, (axis, tap) in enumerate(zip(plan.axes, taps, strict=True)):
+                place = spots[(batch, int64(d), int64(tap), *p)]
                 index[axis] = place
-                if own is not None:
+                if weights is not None:
+                    own = weights[(batch, int64(d), int64(tap), *p)]
                     weight = own if weight is None else E.Mul(weight, own)
-                check = E.And(E.GE(place, int64(0)), E.LT(place, extent))
+                check = E.And(E.GE(place, int64(0)), E.LT(place, extents[d]))
                 inside = check if inside is None else E.And(inside, check)
             value = cast(wide, data[tuple(index)])
             value = value if weight is None else E.Mul(value, weight)
@@ -148,18 +146,35 @@ def _sample_lower(
     return te.compute(plan.result(data.shape, grid.shape), body, "grid_sample")
 
 
-def _taps(plan: _Sampling, at: Expr, extent: Expr, wide: str) -> list[tuple[Expr, Expr | None]]:
-    """Places and weights of the taps of one dimension."""
-    if plan.method == "nearest":
-        return [(cast("int64", intrinsic("round", at)), None)]
-    floor = intrinsic("floor", at)
-    rest = E.Sub(at, floor)
-    if plan.method == "bilinear":
-        first = cast("int64", floor)
-        return [(first, E.Sub(const(1, wide), rest)), (E.Add(first, int64(1)), rest)]
-    spots = [E.Add(floor, const(t, wide)) for t in (-1, 0, 1, 2)]
-    found = [cast("int64", _settled(plan, s, extent, wide)) for s in spots]
-    return list(zip(found, _cubic_at(rest, wide), strict=True))
+def _tables(
+    plan: _Sampling, places: te.TensorValue, extents: Sequence[Expr], wide: str
+) -> tuple[te.TensorValue, te.TensorValue | None]:
+    """Places and weights of the taps, ``(N, dimension, tap, ...)``: all channels share them."""
+    count = _TAPS[plan.method]
+    dims = (*places.shape[:2], int64(count), *places.shape[2:])
+
+    def spot(n: Any, d: Any, t: Any, *p: Any) -> Expr:
+        at = places[(n, d, *p)]
+        if plan.method == "nearest":
+            return cast("int64", intrinsic("round", at))
+        floor = intrinsic("floor", at)
+        if plan.method == "bilinear":
+            return E.Add(cast("int64", floor), t)
+        tap = E.Add(floor, cast(wide, E.Sub(t, int64(1))))
+        settled = _settled(plan, tap, extents[-1], wide)
+        if len(extents) == 2:
+            settled = E.Select(E.EQ(d, int64(0)), _settled(plan, tap, extents[0], wide), settled)
+        return cast("int64", settled)
+
+    def weight(n: Any, d: Any, t: Any, *p: Any) -> Expr:
+        at = places[(n, d, *p)]
+        rest = E.Sub(at, intrinsic("floor", at))
+        if plan.method == "bicubic":
+            return _cubic_at(rest, t, wide)
+        return E.Select(E.EQ(t, int64(0)), E.Sub(const(1, wide), rest), rest)
+
+    spots = te.compute(dims, spot, "grid_spot")
+    return spots, te.compute(dims, weight, "grid_weight") if count > 1 else None
 
 
 def _settled_ref(plan: _Sampling, at: Any, extent: int) -> Any:
