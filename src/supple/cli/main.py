@@ -12,6 +12,11 @@ from pathlib import Path
 
 from supple.base.errors import DiagnosticError
 from supple.compat import install_as_tvm
+from supple.tools.bench import command
+
+BENCH = """Measure Supple beside the libraries that are installed (pip install 'supple[bench]'): the same inputs, in
+turn, in one process, with equal threads. Shown are medians, the best other library's time over Supple's, and the
+share of the machine's peak."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,7 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     run.add_argument("--as-tvm", action="store_true", help="let `import tvm` in the script mean Supple")
     run.add_argument("script", help="the script's path")
     run.add_argument("args", nargs=argparse.REMAINDER, metavar="...", help="what the script finds in sys.argv")
+    bench = commands.add_parser("bench", help="compare with other libraries", description=BENCH)
+    command.add_arguments(bench)
     options = parser.parse_args(argv)
+    if options.command == "bench":
+        return command.run(options)
     return _run(options.script, options.args, options.as_tvm)
 
 

@@ -1,0 +1,94 @@
+"""The ``supple bench`` command."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from supple.tools.bench.cases import all_cases
+from supple.tools.bench.measure import environment
+from supple.tools.bench.peers import PEERS
+from supple.tools.bench.report import machine, means, plot, print_table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("--cases", nargs="*", default=["*"], metavar="PATTERN", help="names, such as 'mlp-*' (all)")
+    parser.add_argument("--groups", nargs="*", metavar="GROUP", help="groups of cases, such as matmul")
+    parser.add_argument("--threads", nargs="*", default=["1", "all"], help="numbers of threads (1 all)")
+    parser.add_argument("--peers", nargs="*", metavar="NAME", help="libraries to compare with (all that are installed)")
+    parser.add_argument("--seconds", type=float, default=0.3, help="for each case and library (0.3)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write bars of the ratios (.svg, .png; matplotlib)")
+    parser.add_argument("--list", action="store_true", help="print the cases' names and stop")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure and report; the exit status."""
+    cases = [
+        case
+        for case in all_cases()
+        if any(fnmatch.fnmatch(case.name, pattern) for pattern in options.cases)
+        and (not options.groups or case.group in options.groups)
+    ]
+    if options.list:
+        print("\n".join(f"{case.name:36} {case.group}" for case in cases))
+        return 0
+    if not cases:
+        print("supple bench: no case has such a name; --list shows them", file=sys.stderr)
+        return 2
+    installed = [peer for peer in PEERS if peer.installed]
+    unknown = set(options.peers or ()) - {peer.name for peer in installed}
+    if unknown:
+        print(f"supple bench: not installed: {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    chosen = [peer for peer in installed if not options.peers or peer.name in options.peers]
+    names, counts = [peer.name for peer in chosen], _threads(options.threads)
+    rows: list[dict[str, Any]] = []
+    peaks: dict[int, dict[str, Any]] = {}
+    with importlib.import_module("rich.progress").Progress(transient=True) as progress:
+        task = progress.add_task("measuring", total=len(cases) * len(counts))
+        for threads in counts:
+            asked = {
+                "cases": [c.name for c in cases], "peers": names, "threads": threads, "seconds": options.seconds,
+            }  # fmt: skip
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "supple.tools.bench.worker"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(threads),
+            )  # fmt: skip
+            assert worker.stdin is not None and worker.stdout is not None
+            worker.stdin.write(json.dumps(asked))
+            worker.stdin.close()
+            for line in worker.stdout:
+                if not line.startswith("{"):
+                    continue  # a library's own words
+                found = json.loads(line)
+                if "roofline" in found:
+                    peaks[threads] = found["roofline"]
+                    continue
+                rows.append(found)
+                progress.update(task, advance=1, description=found["case"])
+            if worker.wait() != 0:
+                print(f"supple bench: the measuring process ended with status {worker.returncode}", file=sys.stderr)
+                return 1
+    print_table(rows, names, peaks)
+    versions = {peer.name: peer.version for peer in chosen}
+    if options.json is not None:
+        whole = {"machine": machine(), "versions": versions, "roofline": peaks, "means": means(rows), "rows": rows}
+        options.json.write_text(json.dumps(whole, indent=1) + "\n")
+    if options.plot is not None:
+        plot(rows, options.plot)
+    return 0
+
+
+def _threads(asked: list[str]) -> list[int]:
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    counts = [available if text == "all" else int(text) for text in asked]
+    return list(dict.fromkeys(counts))
