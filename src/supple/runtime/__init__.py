@@ -8,6 +8,7 @@ from supple.runtime.packed import (
     register_global_func,
     remove_global_func,
 )
+from supple.runtime.pool import num_threads, set_num_threads
 from supple.runtime.tensor import ShapeTuple, Tensor, empty, from_dlpack, tensor
 from supple.runtime.virtual_machine import BenchmarkResult, VirtualMachine
 
@@ -25,7 +26,9 @@ __all__ = [
     "from_dlpack",
     "get_global_func",
     "list_global_func_names",
+    "num_threads",
     "register_global_func",
     "remove_global_func",
+    "set_num_threads",
     "tensor",
 ]

@@ -11,17 +11,26 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from supple.base.config import config
 from supple.base.errors import InternalError
 from supple.runtime import abi
 from supple.runtime.elf import elf_symbols
 from supple.runtime.native_ir import RUNTIME_IR
-from supple.runtime.platforms import c_library
+from supple.runtime.platforms import c_library, call_in_child, pool_platform, usable_cores
+from supple.runtime.pool_ir import MOST_THREADS, pool_ir
 
 _lock = threading.Lock()
 _names = itertools.count()
 
 ALLOWED_IMPORTS = ("malloc", "free", "memcpy", "memmove", "memset")
 """The only functions of the process that compiled code may refer to; anything else fails when it is loaded."""
+
+SPIN_NANOSECONDS = 1_500_000
+"""How long a thread of the pool looks for work before it sleeps: waking it costs up to 0.2 ms, so it should stay awake
+between the kernels of one call, and between calls in a row."""
+
+CROWDED_SPIN_NANOSECONDS = 20_000
+"""The same where there are more threads than cores."""
 
 
 class Library:
@@ -110,6 +119,10 @@ _EXPORTS = (
     "live_objects",
     "live_arenas",
     "callbacks_active",
+    "pool_limit",
+    "pool_workers",
+    "pool_jobs",
+    "pool_spin",
 )
 
 
@@ -117,8 +130,16 @@ class Runtime:
     """The runtime's native functions, callable from Python, and their table for compiled code."""
 
     def __init__(self) -> None:
-        self.library = link_builder(llvm.JITLibraryBuilder().add_ir(RUNTIME_IR), _EXPORTS, None)
+        platform = pool_platform()
+        exports = (*_EXPORTS, *(("pool_after_fork",) if platform else ()))
+        builder = llvm.JITLibraryBuilder().add_ir(RUNTIME_IR + pool_ir(platform))
+        self.library = link_builder(builder, exports, platform.symbols if platform else None)
+        # threads of the pool, and threads that Python leaves behind at its end, may run this code until the very last
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.library))
         at = self.library.addresses
+        if platform:
+            call_in_child(at["pool_after_fork"])
+            self.set_threads(default_threads())
         self.api = (ctypes.c_void_p * len(abi.API))(*(at[name] for name in abi.API))
         self.api_address = ctypes.addressof(self.api)
         i32, i64, pointer, double = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p, ctypes.c_double
@@ -142,6 +163,19 @@ class Runtime:
         self.callbacks_lock = threading.Lock()
         # may run a deleter that calls back into Python: CFUNCTYPE releases the GIL around it
         self.decref = ctypes.CFUNCTYPE(None, pointer)(at["decref"])
+
+    def set_threads(self, count: int) -> None:
+        """How many threads may work at once. More than there are cores do not wait for work awake: they would only take
+        time from those that have some."""
+        at = self.library.addresses
+        patience = SPIN_NANOSECONDS if count <= usable_cores() else CROWDED_SPIN_NANOSECONDS
+        ctypes.c_int64.from_address(at["pool_spin"]).value = patience
+        ctypes.c_int32.from_address(at["pool_limit"]).value = count
+
+
+def default_threads() -> int:
+    """``SUPPLE_NUM_THREADS`` where it is set, else the cores this process may use."""
+    return min(config.num_threads or usable_cores(), MOST_THREADS)
 
 
 @functools.cache
