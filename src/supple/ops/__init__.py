@@ -2,6 +2,7 @@
 
 from supple.ops import (
     activation,
+    advanced_index,
     arrange,
     arrange_more,
     attention,
@@ -11,10 +12,12 @@ from supple.ops import (
     conv,
     create,
     distributed,
+    einsum,
     forms,
     image,
     index,
     inspect,
+    layout_transform,
     linalg,
     manipulate,
     normalize,
@@ -30,6 +33,7 @@ from supple.ops import (
 
 __all__ = [
     "activation",
+    "advanced_index",
     "arrange",
     "arrange_more",
     "attention",
@@ -39,10 +43,12 @@ __all__ = [
     "conv",
     "create",
     "distributed",
+    "einsum",
     "forms",
     "image",
     "index",
     "inspect",
+    "layout_transform",
     "linalg",
     "manipulate",
     "normalize",

@@ -9,7 +9,8 @@
 
 The rule's parameters are the operator's signature. Their annotations say what each takes: ``TensorType`` and
 ``Tensors`` (the rule sees types), ``Expr``, ``Shape``, ``Scalar``, ``Scalars`` (it sees expressions), or an attribute:
-``int``, ``bool``, ``float``, ``Floats``, ``str``, ``DType``, ``Axes``, ``Axis``, ``Sections``, ``Mesh``.
+``int``, ``bool``, ``float``, ``Floats``, ``Number``, ``str``, ``DType``, ``Axes``, ``Axis``, ``Sections``, ``Mesh``,
+``Mapping``.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from supple.base import dtypes
 from supple.base.errors import TypeCheckError
 from supple.build.infer import infer
 from supple.ir.expr import TENSOR_OPERATORS, Call, IntImm, place_of_use
+from supple.ir.loop import IndexMap
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, REQUIRED, Fusion, Op, Param
 from supple.ir.structural import structural_equal
@@ -38,6 +40,8 @@ DType: TypeAlias = str | None
 Axes: TypeAlias = tuple[int, ...] | None
 Axis: TypeAlias = int | None
 Floats: TypeAlias = tuple[float, ...] | None
+Number: TypeAlias = int | float | None
+Mapping: TypeAlias = IndexMap
 Sections: TypeAlias = int | tuple[int, ...]
 Mesh: TypeAlias = DeviceMesh
 
@@ -74,6 +78,21 @@ def _floats(value: Any) -> tuple[float, ...] | None:
     return tuple(_float(v) for v in value) if isinstance(value, (list, tuple)) else (_float(value),)
 
 
+def _number(value: Any) -> int | float | None:
+    value = getattr(value, "value", value)
+    if value is not None and not isinstance(value, (int, float)):
+        raise TypeError(f"expected a number, got {value!r}")
+    return value
+
+
+def _mapping(value: Any) -> IndexMap:
+    if isinstance(value, IndexMap):
+        return value
+    if not callable(value):
+        raise TypeError(f"expected a map of indices such as lambda i, j: (j, i), got {value!r}")
+    return IndexMap.from_func(value)
+
+
 def _dtype(value: Any) -> str | None:
     if value is None or value in ("", "void"):
         return None
@@ -108,6 +127,8 @@ _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "bool": _bool,
     "float": _float,
     "Floats": _floats,
+    "Number": _number,
+    "Mapping": _mapping,
     "str": _str,
     "DType": _dtype,
     "Axes": _axes,
