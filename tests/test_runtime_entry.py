@@ -66,6 +66,7 @@ def test_both_ways_agree_and_refuse_alike() -> None:
 def test_results_own_their_memory() -> None:
     main = compiled("    return R.add(x, y)")
     main(X, Y)
+    gc.collect()  # what earlier tests left
     before = live_objects()
     results = [main(X, Y) for _ in range(50)]
     assert live_objects() == before + 50
@@ -92,6 +93,7 @@ def test_a_returned_argument_is_the_caller_s_object() -> None:
 
 def test_a_view_of_an_argument_keeps_it_alive() -> None:
     main = compiled("    z = R.reshape(x, (-1,))\n    return z")
+    gc.collect()  # what earlier tests left
     before = live_objects()
     for _ in range(3):
         z = main(X.copy(), Y)
