@@ -78,12 +78,12 @@ def pytest(project: Path, *args: str, timeout: float | None = None) -> subproces
     )
 
 
-def tests_by_line(project: Path, jobs: int) -> dict[tuple[str, int], list[str]]:
+def tests_by_line(project: Path, jobs: int, tests: list[str]) -> dict[tuple[str, int], list[str]]:
     """The tests that execute each line, by file (below the project) and line."""
     settings = project / ".coveragerc"
     settings.write_text("[run]\nsource = src/supple\nrelative_files = true\n")
     done = pytest(
-        project, "--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=", "-n", str(jobs), "tests"
+        project, "--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=", "-n", str(jobs), *tests
     )
     if done.returncode != 0:
         raise SystemExit(f"the tests fail without a change:\n{done.stdout[-3000:]}")
@@ -120,6 +120,7 @@ def survives(site: Site, tests: list[str], project: Path) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument("--tests", nargs="*", default=["tests"], help="test files to look at (all)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
@@ -127,7 +128,7 @@ def main() -> int:
     found = [site for file in files for site in sites(file)]
     with tempfile.TemporaryDirectory() as folder:
         copies = [copy_of_the_project(Path(folder) / str(n)) for n in range(options.jobs)]
-        lines = tests_by_line(copies[0], options.jobs)
+        lines = tests_by_line(copies[0], options.jobs, options.tests)
         free: Queue[Path] = Queue()
         for project in copies:
             free.put(project)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from supple.base.config import config
 from supple.base.errors import DiagnosticError, NotSupportedError
 from supple.base.target import Target
 from supple.base.target import target as make_target
+from supple.codegen import program_cache
 from supple.codegen.host import emit_host
 from supple.codegen.host_emitter import entry_symbol
 from supple.codegen.kernel import KernelCode, emit_kernel
@@ -109,6 +111,13 @@ class Context:
         finally:
             self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - start
 
+    def report(self) -> str:
+        """The steps that took a millisecond or more, in order, and the whole."""
+        total = sum(self.timings.values())
+        rows = [(name, seconds) for name, seconds in self.timings.items() if seconds >= 0.001]
+        lines = [f"  {name:<16} {seconds * 1000:8.1f} ms  {seconds / total:4.0%}" for name, seconds in rows]
+        return "\n".join([f"supple: compiled in {total * 1000:.1f} ms", *lines])
+
     def dump(self, name: str, text: str, suffix: str = "py") -> None:
         """Write a step's result to ``NN_name.py`` in the dump directory, if there is one."""
         if self.dump_dir is not None:
@@ -129,6 +138,8 @@ def compile(
     ``results`` fixes how array results appear: ``"match"`` (as the first array argument), ``"numpy"``, ``"tensor"``
     or ``"torch"``. ``dump`` is a directory that receives the module after every step (default: ``SUPPLE_DUMP``).
 
+    What was compiled once is kept on disk (``SUPPLE_CACHE``) and only loaded the next time.
+
     A bare function is reachable under its own name and as ``main``. Private functions cannot be called from outside.
     Raises `DiagnosticError` for a module that is not well formed, `NotSupportedError` naming what native code cannot
     do yet, ``ValueError`` for an unknown target.
@@ -139,10 +150,22 @@ def compile(
     context = Context(dump_dir=Path(dump) if dump is not None else config.dump_dir)
     with _collections.fewer():
         module, alias = _as_module(mod)
-        lowered = run_passes(module, machine, context)
-        program = _generate(lowered, machine, context, results, alias)
+        with context.step("cache"):
+            key = None if context.dump_dir is not None else program_cache.key_of(module, machine, results, alias)
+            kept = None if key is None else program_cache.load(key)
+        if kept is not None:
+            program = replace(kept, timings=context.timings)
+        else:
+            lowered = run_passes(module, machine, context)
+            program = _generate(lowered, machine, context, results, alias)
+            if key is not None:
+                with context.step("cache"):
+                    program_cache.store(key, program)
         with context.step("load"):
-            return Executable(program)
+            executable = Executable(program)
+    if config.time_passes:
+        print(context.report(), file=sys.stderr)
+    return executable
 
 
 def lower(mod: IRModule | Function | PrimFunc, target: str | Target = "llvm") -> IRModule:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from supple.base.config import config
 from supple.base.errors import DiagnosticError
 from supple.compat import install_as_tvm
 from supple.tools.bench import command
@@ -26,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="run a Python script", description="Run a Python script.")
     run.add_argument("--as-tvm", action="store_true", help="let `import tvm` in the script mean Supple")
+    run.add_argument("--time-passes", action="store_true", help="print how long each step of a compilation took")
     run.add_argument("script", help="the script's path")
     run.add_argument("args", nargs=argparse.REMAINDER, metavar="...", help="what the script finds in sys.argv")
     bench = commands.add_parser("bench", help="compare with other libraries", description=BENCH)
@@ -33,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     if options.command == "bench":
         return command.run(options)
+    if options.time_passes:
+        config.time_passes = True
     return _run(options.script, options.args, options.as_tvm)
 
 
