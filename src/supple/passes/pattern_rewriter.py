@@ -9,14 +9,14 @@ from supple.analysis.patterns import DFPattern, is_const, is_op, is_tuple, is_tu
 from supple.base.errors import NotSupportedError
 from supple.build.functions import copy_with_new_vars
 from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var
-from supple.ir.graph import Binding, Constant, Function, MatchCast, Tuple, VarBinding
+from supple.ir.graph import Constant, Function, MatchCast, Tuple, VarBinding
 from supple.ir.module import IRModule
 from supple.ir.node import Expr
 from supple.ir.op import Op
 from supple.ir.structural import structural_equal
 from supple.ir.types import AnyType
 from supple.ir.walk import substitute
-from supple.passes.rewrite_groups import Group, bindings_of, rewrite_group
+from supple.passes.rewrite_groups import Bound, Group, bindings_of, rewrite_group
 from supple.passes.rewrite_patterns import rewrite_call
 from supple.sym.relate import bind_parameters
 
@@ -155,7 +155,7 @@ class _Replacement:
             raise ValueError(f"R.rewriter: 'pattern' has {results} results, 'replacement' {len(_results(replacement))}")
         self.pattern, self.replacement, self.params = pattern, replacement, params
 
-    def __call__(self, matches: dict[DFPattern, Expr]) -> tuple[list[Binding], list[Expr]]:
+    def __call__(self, matches: dict[DFPattern, Expr]) -> tuple[list[Bound], list[Expr]]:
         unused = [p.name for p, found in zip(self.pattern.params, self.params, strict=True) if found not in matches]
         if unused:
             raise ValueError(f"R.rewriter: the pattern does not use its parameter {unused[0]!r}")
@@ -169,7 +169,7 @@ class _Replacement:
             # symbols last: a variable whose type changes is rebuilt, and would not be found any more
             return substitute(substitute(node, values), symbols)
 
-        made: list[Binding] = []
+        made: list[Bound] = []
         for binding in bindings_of(func):
             value = bound(binding.value)
             ty = bound(binding.ty) if isinstance(binding, MatchCast) else None

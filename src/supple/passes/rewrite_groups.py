@@ -13,11 +13,12 @@ from supple.analysis.patterns import DFPattern, Matcher
 from supple.analysis.unused import remove_all_unused
 from supple.build.functor import PyExprMutator
 from supple.ir.expr import Var
-from supple.ir.graph import Binding, BindingBlock, Function, MatchCast, VarBinding
+from supple.ir.graph import BindingBlock, Function, MatchCast, VarBinding
 from supple.ir.node import Expr, replace
 from supple.ir.walk import pre_order
 
-Replace = Callable[[dict[DFPattern, Expr]], tuple[list[Binding], list[Expr]]]
+Bound = VarBinding | MatchCast
+Replace = Callable[[dict[DFPattern, Expr]], tuple[list[Bound], list[Expr]]]
 """From what the patterns matched to new bindings and one result for each pattern of the group."""
 
 
@@ -50,7 +51,7 @@ class _GroupMutator(PyExprMutator):
         self.made: set[int] = set()  # variables of replacements
 
     def visit_binding_block(self, block: BindingBlock) -> None:
-        bindings = list(block.bindings)
+        bindings = _bound(block)
         while self._rewrite_one(bindings):
             pass
         for binding in bindings:
@@ -58,7 +59,7 @@ class _GroupMutator(PyExprMutator):
                 self.known[binding.var] = binding.value
         super().visit_binding_block(replace(block, bindings=tuple(bindings)))
 
-    def _rewrite_one(self, bindings: list[Binding]) -> bool:
+    def _rewrite_one(self, bindings: list[Bound]) -> bool:
         values = {**self.known, **{b.var: b.value for b in bindings if isinstance(b, VarBinding)}}
         for outputs, matches in self._matches(bindings, values):
             start = self._start(bindings, outputs, [matches[p] for p in self.group.inputs if p in matches])
@@ -78,7 +79,7 @@ class _GroupMutator(PyExprMutator):
         return False
 
     def _matches(
-        self, bindings: list[Binding], values: dict[Var, Expr]
+        self, bindings: list[Bound], values: dict[Var, Expr]
     ) -> Iterator[tuple[tuple[int, ...], dict[DFPattern, Expr]]]:
         """The positions of bindings that match the outputs, in every consistent way."""
         matcher = Matcher(values)
@@ -100,7 +101,7 @@ class _GroupMutator(PyExprMutator):
         yield from assign(())
 
     @staticmethod
-    def _start(bindings: list[Binding], outputs: tuple[int, ...], inputs: list[Expr]) -> int | None:
+    def _start(bindings: list[Bound], outputs: tuple[int, ...], inputs: list[Expr]) -> int | None:
         """Where the replacement can stand: after its inputs, before every use of the outputs; None if nowhere."""
         read = {id(v) for e in inputs for v in pre_order(e) if isinstance(v, Var)}
         start = max((at + 1 for at, b in enumerate(bindings) if id(b.var) in read), default=0)
@@ -116,9 +117,11 @@ class _GroupMutator(PyExprMutator):
         return max(start, min(outputs))
 
 
-def bindings_of(func: Function) -> Iterator[VarBinding | MatchCast]:
+def bindings_of(func: Function) -> Iterator[Bound]:
     """The bindings of a function's body, block after block."""
     for block in func.body.blocks:
-        for binding in block.bindings:
-            assert isinstance(binding, (VarBinding, MatchCast))
-            yield binding
+        yield from _bound(block)
+
+
+def _bound(block: BindingBlock) -> list[Bound]:
+    return [b for b in block.bindings if isinstance(b, (VarBinding, MatchCast))]
