@@ -9,9 +9,11 @@ import numpy as np
 
 from supple.base import dtypes
 from supple.build import te
+from supple.build.loops import Cell, do, nest, store, when, while_, with_cells
 from supple.ir import expr as E
+from supple.ir.expr import const
 from supple.ir.intrinsics import intrinsic
-from supple.ir.node import Expr, Type
+from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import OPS, Fusion, Op
 from supple.ir.types import TensorType
 from supple.ops.declare import Sample, fail, operator, sample
@@ -101,10 +103,47 @@ def _floor_divide(a: Expr, b: Expr) -> Expr:
     return E.FloorDiv(a, b)
 
 
-def _power(a: Expr, b: Expr) -> Expr:
-    if not dtypes.is_float(E.scalar_dtype(a)):
-        fail("power: integer tensors are not supported yet", hint='convert to float: x.astype("float32")')
-    return intrinsic("pow", a, b)
+def _power_lower(x1: te.TensorValue, x2: te.TensorValue) -> te.TensorValue:
+    if dtypes.is_float(x1.dtype):
+        return _lower("power", lambda a, b: intrinsic("pow", a, b))(x1, x2)  # type: ignore[no-any-return]
+    dims = broadcast_dims("power", x1.shape, x2.shape)
+    if dims is None:
+        fail("power: the broadcast shape is not known", hint="use R.match_cast to relate the dimensions")
+    dtype = x1.dtype
+    zero, one = const(0, dtype), const(1, dtype)
+
+    def body(out: te.TensorValue) -> Stmt:
+        base, left, result = (Cell(dtype, name) for name in ("base", "left", "result"))
+
+        def element(*i: Any) -> Stmt:
+            a, b = x1[broadcast_index(x1.shape, i)], x2[broadcast_index(x2.shape, i)]
+            odd = E.NE(intrinsic("bitwise_and", left.value, one), zero)
+            squared = while_(
+                E.GT(left.value, zero),
+                when(odd, result.set(E.Mul(result.value, base.value))),
+                base.set(E.Mul(base.value, base.value)),
+                left.set(intrinsic("shift_right", left.value, one)),
+            )
+            steps = [base.set(a), left.set(b), result.set(one), squared]
+            if not dtype.startswith("u"):  # 1 / x ** n: 0 but for 1 and -1
+                minus = const(-1, dtype)
+                sign = E.Select(E.NE(intrinsic("bitwise_and", b, one), zero), minus, one)
+                inverse = E.Select(E.EQ(a, one), one, E.Select(E.EQ(a, minus), sign, zero))
+                steps.append(when(E.LT(b, zero), result.set(inverse)))
+            return do(*steps, store(out, result.value, *i))
+
+        return with_cells([base, left, result], nest(dims, element))
+
+    return te.extern([(dims, dtype)], [x1, x2], body, "T_power")[0]
+
+
+def _power_ref(x1: Any, x2: Any) -> Any:
+    x1, x2 = np.asarray(x1), np.asarray(x2)
+    if x1.dtype.kind not in "iu":
+        return np.power(x1, x2)
+    whole = np.power(x1, np.maximum(x2, 0))
+    inverse = np.where(x1 == 1, 1, np.where(x1 == -1, np.where(x2 % 2 != 0, -1, 1), 0))
+    return np.where(x2 < 0, inverse, whole).astype(x1.dtype)
 
 
 def _floor_mod(a: Expr, b: Expr) -> Expr:
@@ -156,13 +195,20 @@ greater_equal = _comparison("greater_equal", "Elementwise ``x1 >= x2``.", E.GE, 
 
 @operator(
     fusion=Fusion.BROADCAST,
-    lower=_lower("power", _power),
-    ref=np.power,
-    samples=lambda: [sample(np.abs(np.linspace(0.1, 3, 12, dtype="float32")).reshape(3, 4), (3, 4))],
+    lower=_power_lower,
+    ref=_power_ref,
+    samples=lambda: [
+        sample(np.abs(np.linspace(0.1, 3, 12, dtype="float32")).reshape(3, 4), (3, 4)),
+        sample(np.array([[-3], [0], [2], [-1]], "int32"), np.array([0, 1, 5, 33, -1, -2], "int32")),
+        sample(np.array([2, 3, 255], "uint8"), np.array([7, 8, 2], "uint8")),
+    ],
     python="pow",
 )
 def power(x1: TensorType, x2: TensorType) -> Type:
-    """Elementwise ``x1 ** x2``."""
+    """Elementwise ``x1 ** x2``. Integers wrap; to a negative power they give the quotient ``1 / x``, rounded towards
+    zero: 1 and -1 have one, all others give 0."""
+    if "bool" in (x1.dtype, x2.dtype):
+        fail("power: needs tensors of numbers", "a number dtype", "bool", hint='x.astype("int32")')
     return broadcast_type("power", x1, x2, same_dtype("power", x1, x2))
 
 

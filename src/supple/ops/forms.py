@@ -21,6 +21,7 @@ from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, 
 from supple.ir.walk import substitute
 from supple.ops.calls import _tuple_of, destination_result
 from supple.ops.declare import DType, Shape, ShapeOf, fail, operator, sample
+from supple.ops.linalg import linear
 from supple.ops.unary import astype
 from supple.sym.relate import bind_parameters, tensor_dims
 
@@ -558,5 +559,6 @@ BUILDERS: dict[str, Callable[..., Call]] = {
     "call_py_func": call_py_func,
     "assert_op": assert_op,
     "memory.view": memory_view,
+    "linear": linear,
 }
 """What the names of ``R`` call where a call takes more than the operator's arguments and attributes."""

@@ -9,10 +9,10 @@ import numpy as np
 from supple.base import dtypes
 from supple.build import te
 from supple.ir import expr as E
-from supple.ir.expr import cast
+from supple.ir.expr import Call, cast
 from supple.ir.graph import ShapeExpr
 from supple.ir.node import Expr, Type
-from supple.ir.op import Fusion
+from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
 from supple.ops.declare import DType, fail, operator, sample
 from supple.ops.shapes import Dims, broadcast_dims, broadcast_index, same_dtype
@@ -104,3 +104,9 @@ def matmul(x1: TensorType, x2: TensorType, out_dtype: DType = None) -> Type:
         return TensorType(None, out_dtype or dtype)
     ndim = max(x1.ndim - 2, x2.ndim - 2, 0) + (x1.ndim > 1) + (x2.ndim > 1)
     return TensorType(None, out_dtype or dtype, ndim)
+
+
+def linear(data: Any, weight: Any, bias: Any = None, out_dtype: str | None = None) -> Call:
+    """``data @ weight.T + bias`` for a weight ``(outputs, inputs)``: calls of permute_dims, matmul and add."""
+    product = matmul(data, Op.get("relax.permute_dims")(weight), out_dtype=out_dtype)
+    return product if bias is None else Op.get("relax.add")(product, bias)

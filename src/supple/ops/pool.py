@@ -26,7 +26,7 @@ from supple.sym.simplify import SHAPES
 _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 
 
-class _Plan:
+class PoolPlan:
     """A pooling's attributes, resolved for its number of spatial dimensions."""
 
     def __init__(self, name: str, spatial: int, attrs: dict[str, Any]) -> None:
@@ -64,7 +64,7 @@ class _Plan:
         return self.out.arrange(dims[self.data.outer], dims[self.data.channel], sizes)
 
 
-def _spots(plan: _Plan, place: Sequence[Expr], taps: Sequence[Expr]) -> list[Expr]:
+def window_spots(plan: PoolPlan, place: Sequence[Expr], taps: Sequence[Expr]) -> list[Expr]:
     """Where each tap of the window at ``place`` lies in the data."""
     spots: list[Expr] = []
     for d in range(plan.spatial):
@@ -74,7 +74,7 @@ def _spots(plan: _Plan, place: Sequence[Expr], taps: Sequence[Expr]) -> list[Exp
     return spots
 
 
-def _guarded(plan: _Plan, data: te.TensorValue, n: Any, c: Any, spots: Sequence[Expr], outside: Expr) -> Expr:
+def _guarded(plan: PoolPlan, data: te.TensorValue, n: Any, c: Any, spots: Sequence[Expr], outside: Expr) -> Expr:
     """The element, or ``outside`` beyond the data."""
     value = data[plan.data.arrange(n, c, spots)]
     inside: Expr | None = None
@@ -88,51 +88,51 @@ def _guarded(plan: _Plan, data: te.TensorValue, n: Any, c: Any, spots: Sequence[
     return value if inside is None else intrinsic("if_then_else", inside, value, outside)
 
 
-def _meaning(layout: Layout, values: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+def by_meaning(layout: Layout, values: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
     return values[layout.outer], values[layout.channel], [values[a] for a in layout.spatial]
 
 
-def _window(plan: _Plan) -> list[Any]:
+def _window(plan: PoolPlan) -> list[Any]:
     letters = _LETTERS[plan.spatial].lower()
     return [te.reduce_axis((0, size), f"r{letter}") for size, letter in zip(plan.window, letters, strict=True)]
 
 
-def _max_lower(plan: _Plan, data: te.TensorValue) -> te.TensorValue:
+def _max_lower(plan: PoolPlan, data: te.TensorValue) -> te.TensorValue:
     window = _window(plan)
     lowest = te.limit(data.dtype, low=True)
 
     def body(*i: Any) -> Expr:
-        n, c, place = _meaning(plan.out, i)
-        value = _guarded(plan, data, n, c, _spots(plan, place, [w.var for w in window]), lowest)
+        n, c, place = by_meaning(plan.out, i)
+        value = _guarded(plan, data, n, c, window_spots(plan, place, [w.var for w in window]), lowest)
         return te.max(value, axis=window)
 
     return te.compute(plan.result(data.shape), body, "pool_max")
 
 
-def _avg_lower(plan: _Plan, data: te.TensorValue) -> te.TensorValue:
+def _avg_lower(plan: PoolPlan, data: te.TensorValue) -> te.TensorValue:
     window = _window(plan)
     dims = plan.result(data.shape)
     wide = wide_dtype(data.dtype)
 
     def summed(*i: Any) -> Expr:
-        n, c, place = _meaning(plan.out, i)
-        spots = _spots(plan, place, [w.var for w in window])
+        n, c, place = by_meaning(plan.out, i)
+        spots = window_spots(plan, place, [w.var for w in window])
         return te.sum(cast(wide, _guarded(plan, data, n, c, spots, const(0, data.dtype))), axis=window)
 
     total = te.compute(dims, summed, "pool_sum")
 
     def divided(*i: Any) -> Expr:
-        _, _, place = _meaning(plan.out, i)
+        _, _, place = by_meaning(plan.out, i)
         count: Expr = int64(1)
         for d in range(plan.spatial):
             extent = data.shape[plan.data.spatial[d]]
-            count = E.Mul(count, _taps_inside(plan, place[d], extent, d))
+            count = E.Mul(count, taps_inside(plan, place[d], extent, d))
         return cast(data.dtype, E.Div(total[i], cast(wide, E.Max(count, int64(1)))))
 
     return te.compute(dims, divided, "pool_avg")
 
 
-def _taps_inside(plan: _Plan, place: Expr, extent: Expr, d: int) -> Expr:
+def taps_inside(plan: PoolPlan, place: Expr, extent: Expr, d: int) -> Expr:
     """How many taps of a window count: those inside the data, or inside the padded data."""
     low, high = plan.padding[d]
     step, reach = plan.dilation[d], plan.window[d]
@@ -144,7 +144,7 @@ def _taps_inside(plan: _Plan, place: Expr, extent: Expr, d: int) -> Expr:
     return E.Max(E.Sub(to_tap, from_tap), int64(0))
 
 
-def _ref(plan: _Plan, data: Any, average: bool) -> Any:
+def _ref(plan: PoolPlan, data: Any, average: bool) -> Any:
     kind = dtypes.widened(data).dtype if average else data.dtype
     x = np.transpose(data, (plan.data.outer, plan.data.channel, *plan.data.spatial)).astype(kind)
     sizes = [int(plan.out_extent(int64(x.shape[2 + d]), d).value) for d in range(plan.spatial)]  # type: ignore[attr-defined]
@@ -190,11 +190,11 @@ def _pool(spatial: int, average: bool) -> Op:
         if data.ndim not in (-1, spatial + 2):
             fail(f"{name}: wrong rank", f"{spatial + 2} dimensions", f"{data.ndim} dimensions")
         dims = tensor_dims(data)
-        pooled = _Plan(name, spatial, attrs)
+        pooled = PoolPlan(name, spatial, attrs)
         return TensorType(None, data.dtype, spatial + 2) if dims is None else tensor(pooled.result(dims), data.dtype)
 
     def lower(data: te.TensorValue, **attrs: Any) -> te.TensorValue:
-        return (_avg_lower if average else _max_lower)(_Plan(name, spatial, attrs), data)
+        return (_avg_lower if average else _max_lower)(PoolPlan(name, spatial, attrs), data)
 
     def shape(size: int) -> tuple[int, ...]:
         return (1, 2, *([size] * spatial))
@@ -207,7 +207,7 @@ def _pool(spatial: int, average: bool) -> Op:
         name,
         fusion=Fusion.OUT_FUSABLE,
         lower=lower,
-        ref=lambda data, **attrs: _ref(_Plan(name, spatial, attrs), np.asarray(data), average),
+        ref=lambda data, **attrs: _ref(PoolPlan(name, spatial, attrs), np.asarray(data), average),
         samples=lambda: [
             sample(shape(5), pool_size=2, strides=2),
             sample(shape(5), pool_size=3, strides=2, padding=1, count_include_pad=True),
@@ -264,7 +264,7 @@ def _adaptive(spatial: int) -> Op:
             return start, E.FloorDiv(above, sizes[d])
 
         def summed(*i: Any) -> Expr:
-            n, c, place = _meaning(outer, i)
+            n, c, place = by_meaning(outer, i)
             spots, inside = [], None
             for d in range(spatial):
                 start, end = bounds(place[d], d)
@@ -280,7 +280,7 @@ def _adaptive(spatial: int) -> Op:
         total = te.compute(dims, summed, "adaptive_sum")
 
         def divided(*i: Any) -> Expr:
-            _, _, place = _meaning(outer, i)
+            _, _, place = by_meaning(outer, i)
             count: Expr = int64(1)
             for d in range(spatial):
                 start, end = bounds(place[d], d)

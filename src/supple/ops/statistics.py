@@ -104,14 +104,23 @@ def _median_parts(data: te.TensorValue, axis: Axes, keepdims: bool) -> list[te.T
 def _median_lower(data: te.TensorValue, axis: Axes, keepdims: bool) -> list[te.TensorValue]:
     if axis is not None and len(axis) == 1:
         return _median_parts(data, axis, keepdims)
-    flat = te.compute(
-        (product(list(data.shape)),),
-        lambda n: data[_unravel(n, data.shape)],
-        "median_flat",
-    )
-    values, _ = _median_parts(flat, (0,), False)
-    dims = reduced_dims(data.shape, range(data.ndim), keepdims)
-    return [te.compute(dims, lambda *i: values[()], "median")]
+    axes = normalize_axes("median", axis, data.ndim)
+    rest = [d for d in range(data.ndim) if d not in set(axes)]
+
+    def element(*i: Any) -> Expr:
+        index: list[Any] = [None] * data.ndim
+        for d, at in zip((*rest, *axes), (*i[:-1], *_unravel(i[-1], [data.shape[a] for a in axes])), strict=True):
+            index[d] = at
+        return data[tuple(index)]
+
+    flat = te.compute((*(data.shape[d] for d in rest), product([data.shape[a] for a in axes])), element, "median_flat")
+    values, _ = _median_parts(flat, (len(rest),), False)
+    dims = reduced_dims(data.shape, axes, keepdims)
+
+    def kept(i: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(i[d] for d in rest) if keepdims else tuple(i)
+
+    return [te.compute(dims, lambda *i: values[kept(i)], "median")]
 
 
 def _unravel(flat: Expr, dims: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -129,8 +138,11 @@ def _median_ref(data: Any, axis: Axes, keepdims: bool) -> Any:
         values = np.take_along_axis(data, at, axis[0])
         both = (values, at)
         return both if keepdims else tuple(np.squeeze(v, axis[0]) for v in both)
-    flat = np.sort(data, axis=None, kind="stable")
-    return np.full([1] * data.ndim if keepdims else (), flat[(flat.size - 1) // 2], data.dtype)
+    axes = normalize_axes("median", axis, data.ndim)
+    rest = [d for d in range(data.ndim) if d not in axes]
+    flat = np.transpose(data, (*rest, *axes)).reshape([data.shape[d] for d in rest] + [-1])
+    values = np.sort(flat, axis=-1, kind="stable")[..., (flat.shape[-1] - 1) // 2]
+    return values.reshape([1 if d in axes else s for d, s in enumerate(data.shape)]) if keepdims else values
 
 
 @operator(
@@ -142,15 +154,15 @@ def _median_ref(data: Any, axis: Axes, keepdims: bool) -> Any:
         sample((4, 3), axis=[0], keepdims=True),
         sample((2, 3)),
         sample((2, 2), keepdims=True),
+        sample((3, 2, 4), axis=[0, -1]),
+        sample((3, 2, 2), axis=[2, 1], keepdims=True),
     ],
 )
 def median(data: TensorType, axis: Axes = None, keepdims: bool = False) -> Type:
     """The lower middle element in sorted order, as PyTorch defines it: over one axis, with its place (a tuple of values
-    and int64 indices); over all axes (None), the value alone."""
-    if axis is not None and len(axis) != 1:
-        fail("median: one axis, or None", "one axis", str(list(axis)))
+    and int64 indices); over several or all (None), the values alone."""
     values = reduce_type("median", data, axis, keepdims)
-    if axis is None:
+    if axis is None or len(axis) != 1:
         return values
     return TupleType((values, TensorType(values.shape, "int64", values.ndim)))
 

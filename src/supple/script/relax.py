@@ -188,6 +188,7 @@ invoke_closure = _builder("invoke_closure")
 invoke_pure_closure = _builder("invoke_pure_closure")
 call_py_func = _builder("call_py_func")
 assert_op = _builder("assert_op")
+linear = _forms.BUILDERS["linear"]
 
 
 def call_packed(func: _Value, *args: _Value, ty_args: _Value = None, sinfo_args: _Value = None) -> Call:
@@ -237,7 +238,7 @@ def _operator(prefix: str, name: str) -> _Value:
 
 
 _SPELLED = {"str": str_, "dtype": dtype_, "tuple": tuple_}
-_LATER = frozenset(("distributed", "grad"))
+_LATER = frozenset(("distributed",))
 _BUILDER = frozenset((
     "emit", "emit_te", "emit_with_ty", "emit_match_cast", "emit_var_binding", "arg", "func_name", "func_ret_ty",
     "func_ret_value", "If", "Then", "Else",
@@ -247,7 +248,7 @@ _OWN = [
     "Object", "Any", "String", "ExternFunc", "const", "shape", "prim_value", "call_tir", "call_tir_inplace",
     "call_dps_packed", "call_packed", "call_pure_packed", "DTensor", "TupleGetItem", "ShapeExpr", "device", "cpu",
     "device_mesh", "macro", "rewriter", "call_tir_with_grad", "call_inplace_packed", "call_builtin_with_ctx",
-    "make_closure", "invoke_closure", "invoke_pure_closure", "call_py_func", "assert_op", *_SPELLED,
+    "make_closure", "invoke_closure", "invoke_pure_closure", "call_py_func", "assert_op", "linear", *_SPELLED,
 ]  # fmt: skip
 __all__ = sorted(_OWN)
 
