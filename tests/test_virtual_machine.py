@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import supple
+from supple import relax
 from supple.base.errors import ArgumentError, NotSupportedError
 from supple.runtime import virtual_machine
 from supple.runtime.native import live_objects
+from supple.runtime.packed import list_global_func_names
+from supple.runtime.virtual_machine import VMInstrumentReturnKind
 from supple.script import from_source
 
 X, Y = np.arange(6, dtype="float32").reshape(2, 3), np.ones((2, 3), "float32")
@@ -134,3 +137,82 @@ def test_kept_results_do_not_outlive_the_machine() -> None:
     del machine
     gc.collect()
     assert live_objects() == objects
+
+
+class TestInstruments:
+    """`VirtualMachine.set_instrument`: every call of a loop or packed function is seen."""
+
+    @staticmethod
+    def module() -> supple.IRModule:
+        return from_source(
+            """
+from supple.script import ir as I, relax as R, tirx as T
+
+
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def shifted(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32"), k: T.int64):
+        for i in range(4):
+            with T.sblock("y"):
+                v = T.axis.spatial(4, i)
+                y[v] = x[v] + T.Cast("float32", k)
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32"), s: R.Shape(["k"])):
+        k = T.int64()
+        with R.dataflow():
+            a = R.call_tir(Module.shifted, (x,), out_ty=R.Tensor((4,), "float32"), tir_vars=R.shape([k]))
+            b = R.call_pure_packed("vm_test.twice", a, ty_args=R.Tensor((4,), "float32"))
+            c = R.sort(b, descending=True)
+            R.output(c)
+        return c
+"""
+        )
+
+    def test_calls_are_shown_and_may_be_left_out(self) -> None:
+        supple.register_global_func("vm_test.twice", lambda a: supple.runtime.tensor(2 * a.numpy()), override=True)
+        vm = relax.VirtualMachine(supple.compile(self.module()), supple.cpu())
+        x, expected = np.arange(4, dtype="f4"), np.array([16, 14, 12, 10], "f4")
+        seen: list[tuple[str, bool, int]] = []
+
+        def look(function: object, name: str, before: bool, result: object, *args: object) -> int:
+            assert callable(function)
+            seen.append((name, before, len(args)))
+            if not before and name == "vm_test.twice":
+                assert np.array_equal(result.numpy(), [10, 12, 14, 16])
+            return VMInstrumentReturnKind.NO_OP
+
+        plain = vm["main"]
+        vm.set_instrument(look)
+        np.testing.assert_array_equal(vm["main"](x, (5,)), expected)
+        names = [(name, before) for name, before, _ in seen]
+        assert names == [(n, b) for n in ("shifted", "vm_test.twice", "sort") for b in (True, False)]
+        assert seen[0][2] == 3  # the input, the result, the number
+        seen.clear()
+        np.testing.assert_array_equal(plain(x, (5,)), expected)  # taken before
+        vm.set_instrument(lambda function, name, before, *_: int(before and name == "shifted"))
+        np.testing.assert_array_equal(vm["main"](x, (5,)), np.zeros(4, "f4"))
+        vm.set_instrument(None)
+        np.testing.assert_array_equal(vm["main"](x, (5,)), expected)
+        assert not seen
+
+    def test_an_exception_of_the_instrument_is_the_call_s(self) -> None:
+        supple.register_global_func("vm_test.twice", lambda a: a, override=True)
+        vm = relax.VirtualMachine(supple.compile(self.module()), supple.cpu())
+
+        def fail(*_: object) -> None:
+            raise KeyError("looked away")
+
+        vm.set_instrument(fail)
+        with pytest.raises(KeyError, match="looked away"):
+            vm["main"](np.zeros(4, "f4"), (1,))
+
+    def test_registered_names_go_with_the_machine(self) -> None:
+        vm = relax.VirtualMachine(supple.compile(self.module()), supple.cpu())
+        vm.set_instrument(lambda *_: None)
+        prefix = "vm.instrument."
+        assert any(name.startswith(prefix) for name in list_global_func_names())
+        del vm
+        gc.collect()
+        assert not any(name.startswith(prefix) for name in list_global_func_names())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import re
 import sys
@@ -36,6 +37,7 @@ from supple.passes.fuse_ops import fuse_ops
 from supple.passes.fuse_tir import fuse_tir
 from supple.passes.host_kernels import KernelInfo
 from supple.passes.host_values import shape_text
+from supple.passes.instrument import instrument
 from supple.passes.legalize import legalize
 from supple.passes.lift_functions import lift_functions
 from supple.passes.noalias import mark_noalias, written_buffers
@@ -44,7 +46,7 @@ from supple.passes.plan_memory import plan_memory
 from supple.passes.specialize import specialize
 from supple.passes.to_host import to_host
 from supple.runtime.abi import ErrorSite
-from supple.runtime.executable import Executable, Program
+from supple.runtime.executable import Executable, Program, WatchedExecutable
 from supple.runtime.signature import (
     AnySpec,
     CallableSpec,
@@ -163,9 +165,18 @@ def compile(
                     program_cache.store(key, program)
         with context.step("load"):
             executable = Executable(program)
+        executable.watched = functools.partial(_watched, module, machine, results, alias)
     if config.time_passes:
         print(context.report(), file=sys.stderr)
     return executable
+
+
+def _watched(mod: IRModule, target: Target, results: str, alias: str | None, prefix: str) -> WatchedExecutable:
+    """The module compiled so that every call of a loop or packed function goes through ``prefix + name``."""
+    with _collections.fewer():
+        made = instrument(run_passes(mod, target), prefix)
+        executable = Executable(_generate(made.mod, target, Context(), results, alias))
+    return WatchedExecutable(executable, made.loops, made.packed)
 
 
 def lower(mod: IRModule | Function | PrimFunc, target: str | Target = "llvm") -> IRModule:

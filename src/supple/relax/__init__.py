@@ -79,7 +79,7 @@ from supple.relax import (
     vm,
 )
 from supple.runtime.executable import Executable
-from supple.runtime.virtual_machine import VirtualMachine
+from supple.runtime.virtual_machine import VirtualMachine, VMInstrumentReturnKind
 from supple.script.relax import (
     call_dps_packed,
     call_pure_packed,
@@ -129,6 +129,7 @@ __all__ = [
     "Type",
     "VDevice",
     "VMExecutable",
+    "VMInstrumentReturnKind",
     "Var",
     "VarBinding",
     "VirtualMachine",

@@ -71,6 +71,8 @@ class Executable:
         if program.results not in RESULT_KINDS:
             raise ValueError(f"results: expected one of {', '.join(RESULT_KINDS)}, got {program.results!r}")
         self.program = program
+        self.watched: Callable[[str], WatchedExecutable] | None = None
+        """Compiles the module again for `VirtualMachine.set_instrument`; None when there is no module any more."""
         self._constants = _Constants(program.constants)
         self.constants_address = self._constants.address
         entries = dict.fromkeys(f.symbol for f in (*program.functions, *program.closures))
@@ -127,6 +129,17 @@ class Executable:
             function = CompiledFunction(self, info, self._library.addresses[info.symbol])
             self._closures[index] = function
         return function.call_captured(closure, args, named)
+
+
+@dataclass(frozen=True)
+class WatchedExecutable:
+    """An executable whose calls go through registered functions. ``loops``: the loop functions that are called, each
+    with how many numbers stand between its inputs and results, and how many results; ``packed``: the registered
+    functions."""
+
+    executable: Executable
+    loops: Mapping[str, tuple[int, int]]
+    packed: frozenset[str]
 
 
 class CompiledFunction:

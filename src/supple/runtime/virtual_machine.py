@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import enum
 import functools
+import itertools
 import statistics
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from supple.base.errors import NotSupportedError
 from supple.runtime.device import Device
 from supple.runtime.executable import Executable
+from supple.runtime.packed import get_global_func, register_global_func, remove_global_func
 
 _NOTHING = object()
+_prefixes = itertools.count()
+
+
+class VMInstrumentReturnKind(enum.IntEnum):
+    """What an instrument's return says about the call that comes: run it, or leave it out (its results are zeros)."""
+
+    NO_OP = 0
+    SKIP_RUN = 1
+
+
+Instrument = Callable[..., int | None]
+"""``instrument(function, name, before_run, result, *args)``, see `VirtualMachine.set_instrument`."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +85,15 @@ class VirtualMachine:
         if any(not isinstance(d, Device) for d in devices):
             raise TypeError(f"VirtualMachine: expected a device such as supple.cpu(), got {device!r}")
         self.module = executable
+        self._watched: Executable | None = None
+        self._unwatch: Callable[[], object] | None = None
         self._saved: dict[str, Callable[[], Any]] = {}
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         """A function of the executable, or one of `save_function`; raises ``KeyError`` with close names for a miss."""
-        return self._saved.get(name) or self.module[name]
+        return self._saved.get(name) or (self._watched or self.module)[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._saved or name in self.module
@@ -91,6 +111,33 @@ class VirtualMachine:
         function = self.module[func_name]
         call = functools.partial(function, *function.in_order(args, kwargs))
         self._saved[saved_name] = call if include_return else lambda: (call(), None)[1]
+
+    def set_instrument(self, instrument: Instrument | None) -> None:
+        """Call a function before and after every call of a loop function or packed function; None removes it.
+
+        ``instrument(function, name, before_run, result, *args)`` gets the callee, its name, whether it is about to
+        run, its result (None before; None for a loop function, whose last arguments are its results), and the
+        arguments. Returning `VMInstrumentReturnKind.SKIP_RUN` before leaves the call out: the results of a loop
+        function are zeros then, that of a packed function is None. The machine runs another build of the same module
+        meanwhile, with one call into Python for each call; in-place calls are not shown. Functions taken from the
+        machine before keep running as they were. Raises `NotSupportedError` for an executable without its module.
+        """
+        if self._unwatch is not None:
+            self._unwatch()
+            self._watched, self._unwatch = None, None
+        if instrument is None:
+            return
+        if self.module.watched is None:
+            raise NotSupportedError("set_instrument: the executable has no module; compile it in this process")
+        prefix = f"vm.instrument.{next(_prefixes)}."
+        made = self.module.watched(prefix)
+        for name, (numbers, results) in made.loops.items():
+            run = made.executable[name]
+            register_global_func(prefix + name, _loop_watch(instrument, name, run, numbers, results))
+        for name in made.packed:
+            register_global_func(prefix + name, _packed_watch(instrument, name))
+        names = [prefix + name for name in (*made.loops, *made.packed)]
+        self._watched, self._unwatch = made.executable, weakref.finalize(self, _unregister, names)
 
     def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
         """Keep the arguments for `invoke_stateful`; raises `ArgumentError` when their number or names do not fit."""
@@ -159,3 +206,40 @@ def _seconds(function: Callable[..., Any], args: tuple[Any, ...], calls: int) ->
     for _ in range(calls):
         function(*args)
     return time.perf_counter() - start
+
+
+def _loop_watch(
+    instrument: Instrument, name: str, run: Callable[..., Any], numbers: int, results: int
+) -> Callable[..., None]:
+    """The registered function in the place of a loop function: its results come last, numbers before them."""
+
+    def call(*args: Any) -> None:
+        end = len(args) - results
+        inputs, given, outputs = args[: end - numbers], args[end - numbers : end], args[end:]
+        operands = (*inputs, *outputs, *given)
+        if instrument(run, name, True, None, *operands) == VMInstrumentReturnKind.SKIP_RUN:
+            for output in outputs:
+                output.copyfrom(np.zeros_like(output.numpy()))
+            return
+        run(*operands)
+        instrument(run, name, False, None, *operands)
+
+    return call
+
+
+def _packed_watch(instrument: Instrument, name: str) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        function = get_global_func(name)
+        assert function is not None, "a miss raises"
+        if instrument(function, name, True, None, *args) == VMInstrumentReturnKind.SKIP_RUN:
+            return None
+        result = function(*args)
+        instrument(function, name, False, result, *args)
+        return result
+
+    return call
+
+
+def _unregister(names: list[str]) -> None:
+    for name in names:
+        remove_global_func(name)
