@@ -13,8 +13,8 @@ from supple.codegen.kernel import KernelCode, emit_kernel
 from supple.codegen.llvm import compile_text
 from supple.ir.loop import PrimFunc, buffer_type
 from supple.ir.types import PrimType
-from supple.runtime.abi import CONTEXT_BYTES, ErrorSite
-from supple.runtime.native import load_objects
+from supple.runtime.abi import CONTEXT_API, CONTEXT_BYTES, ErrorSite
+from supple.runtime.native import load_objects, runtime
 from supple.schedule.default import schedule_func
 from supple.sym.simplify import evaluate, solve_linear
 
@@ -59,6 +59,7 @@ class Kernel:
         self.workspace = np.zeros(workspace_bytes + 64, np.uint8)
         start = -(-self.workspace.ctypes.data // 64) * 64
         self.context = np.zeros(CONTEXT_BYTES // 8, np.int64)
+        self.context[CONTEXT_API // 8] = runtime().api_address
         types: list[Any] = [ctypes.c_void_p] + [ctypes.c_void_p] * len(buffers)
         types += [_C[p.dtype] for p, _ in scalars]
         types += [ctypes.c_int64] * len(self.code.symbols) + [ctypes.c_void_p]

@@ -9,7 +9,8 @@ from supple.base import dtypes
 from supple.base.errors import NotSupportedError
 from supple.base.target import Target
 from supple.codegen import kernel_memory as memory
-from supple.codegen.kernel_builder import Value, llvm_type
+from supple.codegen.kernel_builder import Value, llvm_type, quoted
+from supple.codegen.kernel_parallel import with_private_buffers
 from supple.codegen.kernel_state import State, Storage, drive
 from supple.codegen.kernel_stmt import dispatch
 from supple.ir.expr import IntImm, Var
@@ -75,20 +76,22 @@ def emit_kernel(
     `NotSupportedError` naming what native code cannot do (GPU threads, calls of external functions...).
     With ``distrust`` the accesses that rules proved are checked at run time too, which tests use.
     """
-    func = lower_loops(func)
+    func = with_private_buffers(lower_loops(func))
     buffers = func.buffers
     scalars = tuple(p for p in func.params if isinstance(p.ty, PrimType))
     if len(buffers) + len(scalars) != len(func.params):
         odd = next(p for p in func.params if not isinstance(p.ty, (PrimType, BufferType)))
         raise NotSupportedError(f"{name}: parameter {odd.name} is neither a buffer nor a scalar", odd.span)
     symbols = kernel_symbols(func)
-    state = State(name if title is None else title, target, sites, scalars)
+    state = State(name if title is None else title, target, sites, scalars, name)
     state.distrust = distrust
     state.result_dtype = result_dtype(func)
     arguments = ["ptr noalias %ctx"]
     alias = "noalias " if func.attrs.get("tirx.noalias") is True else ""
     for position, buffer in enumerate(buffers):
         arguments.append(f"ptr {alias}%b{position}")
+        if alias:
+            state.noalias.add(f"%b{position}")
         _declare_parameter(state, name, buffer, f"%b{position}")
     for position, scalar in enumerate(scalars):
         arguments.append(f"{llvm_type(scalar.dtype)} %s{position}")
@@ -106,17 +109,10 @@ def emit_kernel(
     text = [f"define i32 @{quoted(name)}({', '.join(arguments)}) #0 {{"]
     text.append(state.builder.body())
     text.append("}")
+    text.extend(state.outlined)
     text.extend(sorted(state.builder.declarations))
     text.append(f'attributes #0 = {{ nounwind "prefer-vector-width"="{target.vector_bits}" }}')
     return KernelCode(name, "\n".join(text) + "\n", func.params, symbols, bytes_needed)
-
-
-def quoted(name: str) -> str:
-    """A name as LLVM's text spells it after ``@``."""
-    if name.replace("_", "a").isalnum() and name.isascii():
-        return name
-    plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
-    return '"' + "".join(c if c in plain else "".join(f"\\{x:02X}" for x in c.encode()) for c in name) + '"'
 
 
 def _declare_parameter(state: State, name: str, buffer: Var, ref: str) -> None:

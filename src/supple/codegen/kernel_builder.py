@@ -30,6 +30,14 @@ class _Scope:
     memo: dict[str, Value] = field(default_factory=dict)
 
 
+def quoted(name: str) -> str:
+    """A name as LLVM's text spells it after ``@``."""
+    if name.replace("_", "a").isalnum() and name.isascii():
+        return name
+    plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
+    return '"' + "".join(c if c in plain else "".join(f"\\{x:02X}" for x in c.encode()) for c in name) + '"'
+
+
 def llvm_type(dtype: str) -> str:
     """The type of a value in a register (bools are i1)."""
     row = dtypes.row(dtype)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from supple.analysis.bounds import Context
+from supple.base import dtypes
 from supple.base.errors import NotSupportedError
 from supple.base.source import Span
 from supple.base.target import Target
@@ -44,11 +45,69 @@ class Storage:
 Binding: TypeAlias = "int | Lanes | Value"
 
 
+class Region:
+    """The function of a parallel loop's body while it is written, and what it takes from the function around it."""
+
+    def __init__(self, name: str, around: State) -> None:
+        self.name = name
+        self.builder = Builder()
+        self.arguments: list[Value] = []  # values of the function around it, in the order of the parameters
+        self.noalias = around.noalias
+        self._known: dict[str, Value] = {}
+        self._around = around
+        self._saved = (
+            around.builder, around.variables, around.storage, around.loops, around.copies, around.workspace_bytes,
+            around.noalias,
+        )  # fmt: skip
+
+    def value(self, outer: Value) -> Value:
+        """A value of the function around this one as this one knows it."""
+        if not outer.ref.startswith("%"):
+            return Value(outer.ref, outer.dtype)
+        known = self._known.get(outer.ref)
+        if known is None:
+            known = self._known[outer.ref] = Value(f"%p{len(self.arguments)}", outer.dtype)
+            self.arguments.append(outer)
+        return known if known.dtype == outer.dtype else Value(known.ref, outer.dtype)
+
+    def variable(self, var: Var) -> Binding | None:
+        """What a variable of the function around this one stands for here."""
+        bound = self._saved[1].get(id(var))
+        assert not isinstance(bound, Lanes), "parallel loops are not vectorised"
+        return self.value(bound) if isinstance(bound, Value) else bound
+
+    def place(self, buffer: Var) -> Storage | None:
+        """Where a buffer of the function around this one is."""
+        storage = self._saved[2].get(id(buffer))
+        return None if storage is None else replace(storage, pointer=self.value(storage.pointer))
+
+    @staticmethod
+    def slot(value: Value) -> int:
+        """Bytes that a value takes in the environment."""
+        return -(-dtypes.nbytes(value.dtype) // 8) * 8
+
+    def offsets(self) -> list[int]:
+        """Where the arguments are in the environment, whose first word says where a chunk has failed."""
+        found, at = [], 8
+        for value in self.arguments:
+            found.append(at)
+            at += self.slot(value)
+        return found
+
+    def restore(self) -> None:
+        """Go on with the function around this one."""
+        a = self._around
+        a.builder, a.variables, a.storage, a.loops, a.copies, a.workspace_bytes, a.noalias = self._saved
+
+
 class State:
     """The emission of one kernel."""
 
-    def __init__(self, name: str, target: Target, sites: list[ErrorSite], scalars: tuple[Var, ...]) -> None:
+    def __init__(
+        self, name: str, target: Target, sites: list[ErrorSite], scalars: tuple[Var, ...], symbol: str = ""
+    ) -> None:
         self.name = name
+        self.symbol = symbol or name
         self.target = target
         self.sites = sites
         self.builder = Builder()
@@ -67,6 +126,9 @@ class State:
         self.symbols: set[int] = set()  # the atoms that sizes may depend on
         self.workspace_bytes: Poly = ZERO
         self.keep: list[Node] = []  # ids stay valid while the nodes live
+        self.region: Region | None = None  # the body of a parallel loop that is being written
+        self.outlined: list[str] = []  # functions of parallel loops
+        self.noalias: set[str] = set()  # pointers through which alone their memory is reached
 
     def bind(self, var: Var, value: Binding) -> None:
         """What a variable stands for from here on."""
@@ -90,23 +152,52 @@ class State:
 
     def lookup(self, var: Var) -> Binding:
         """What a variable stands for; raises `NotSupportedError` for one that nothing defines here."""
-        try:
-            return self.variables[id(var)]
-        except KeyError:
+        known = self.variables.get(id(var))
+        if known is None and self.region is not None:
+            known = self.region.variable(var)
+            if known is not None:
+                self.bind(var, known)
+        if known is None:
             raise NotSupportedError(
                 f"{self.name}: variable {var.name} has no value here (it is not a parameter, a loop variable, or a "
                 "dimension of a buffer parameter)",
                 var.span,
-            ) from None
+            )
+        return known
 
     def buffer(self, var: Var) -> Storage:
         """Where a buffer lives; raises `NotSupportedError` for one that is not allocated here."""
-        try:
-            return self.storage[id(var)]
-        except KeyError:
+        known = self.find_buffer(var)
+        if known is None:
             raise NotSupportedError(
                 f"{self.name}: buffer {var.name} is neither a parameter nor allocated here", var.span
-            ) from None
+            )
+        return known
+
+    def find_buffer(self, var: Var) -> Storage | None:
+        """Where a buffer lives, or None."""
+        known = self.storage.get(id(var))
+        if known is None and self.region is not None:
+            known = self.region.place(var)
+            if known is not None:
+                self.storage[id(var)] = known
+                self.keep.append(var)
+        return known
+
+    def enter_region(self, region: Region) -> None:
+        """Write the body of a parallel loop from here on."""
+        self.region = region
+        self.builder, self.variables, self.storage, self.loops = region.builder, {}, {}, []
+        self.copies, self.workspace_bytes, self.noalias = 1, ZERO, set()
+
+    def leave_region(self) -> Poly:
+        """Go on with the function around; returns the bytes of workspace that the body needs."""
+        assert self.region is not None
+        needed, inner = self.workspace_bytes, self.builder
+        self.region.restore()
+        self.region = None
+        self.builder.declarations |= inner.declarations
+        return needed
 
     def fail_unless(self, condition: Value, kind: str, message: str, span: Span | None, *values: Value) -> None:
         """Go on when the condition holds; else record the error site with up to six int64 values and return 1."""

@@ -9,6 +9,7 @@ from supple.analysis.vectorize import can_vectorize, leaves_early
 from supple.base import dtypes
 from supple.base.errors import NotSupportedError
 from supple.codegen import kernel_memory as memory
+from supple.codegen import kernel_parallel as parallel
 from supple.codegen.kernel_builder import Value, llvm_type
 from supple.codegen.kernel_expr import HANDLERS as EXPRESSIONS
 from supple.codegen.kernel_expr import cast
@@ -94,7 +95,8 @@ def allocate(state: State, node: AllocBuffer) -> Task:
     for extent in shape:
         size = size * extent
     known = size.constant
-    if ty.scope.startswith("local") and known is not None and known <= STACK_BYTES:
+    on_stack = ty.scope.startswith("local") or state.region is not None
+    if on_stack and known is not None and known <= STACK_BYTES:
         name = state.builder.fresh("local")
         kind = f"[{max(1, known)} x i8]"
         state.builder.allocas.append(f"  %{name} = alloca {kind}, align 64")
@@ -108,6 +110,7 @@ def allocate(state: State, node: AllocBuffer) -> Task:
         base = Storage(Value("%workspace", "handle"), "uint8", (), P.ZERO)
         place = yield memory.decompose(state, state.workspace_bytes)
         pointer = memory.address(state, base, place)
+        state.noalias.add(pointer.ref)
         state.workspace_bytes = state.workspace_bytes + _rounded_up(size)
     state.storage[id(node.buffer)] = Storage(pointer, ty.dtype, strides, P.ZERO)
     state.keep.append(node)
@@ -147,11 +150,11 @@ def declare(state: State, node: DeclBuffer) -> None:
     """A view of storage that exists."""
     ty = buffer_type(node.buffer)
     data = node.data if node.data is not None else ty.data
-    if not isinstance(data, Var) or id(data) not in state.storage:
+    source = state.find_buffer(data) if isinstance(data, Var) else None
+    if source is None:
         raise NotSupportedError(
             f"{state.name}: view {node.buffer.name} must name the buffer it is a view of", node.span
         )
-    source = state.storage[id(data)]
     shape = [state.poly(extent) for extent in ty.shape]
     strides = tuple(state.poly(s) for s in ty.strides) if ty.strides else memory.compact_strides(shape)
     offset = P.ZERO if ty.elem_offset is None else state.poly(ty.elem_offset)
@@ -230,6 +233,11 @@ def loop(state: State, node: For) -> Task:
             yield node.body
             state.width = 1
             state.context.reset(mark)
+            return
+    if node.kind is ForKind.PARALLEL:
+        work = parallel.work_of(state, node)
+        if parallel.is_shared(state, node, work):
+            yield parallel.parallel(state, node, work)
             return
     yield _counted(state, node)
 
