@@ -17,9 +17,10 @@ from supple.ir.graph import ExternFunc, Function, Tuple
 from supple.ir.loop import PrimFunc
 from supple.ir.module import MODULE_CALL, IRModule
 from supple.ir.node import Node
-from supple.ir.op import Op
 from supple.ir.types import TensorType
 from supple.ir.walk import transform
+from supple.ops.calls import CALL_PURE_PACKED
+from supple.ops.forms import CALL_PY_FUNC
 from supple.runtime.packed import get_global_func, register_global_func
 from supple.runtime.tensor import Tensor
 from supple.runtime.virtual_machine import VirtualMachine
@@ -141,16 +142,20 @@ class BasePyModule:
 
     def _packed_call(self, node: Node) -> Node | None:
         """``call_py_func(name, args)`` as a call of the registered function."""
-        if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.name != "relax.call_py_func":
+        if not isinstance(node, Call) or node.op is not CALL_PY_FUNC:
             return None
         name, args = node.args
         assert isinstance(name, StringImm) and isinstance(args, Tuple)
         if name.value not in self.pyfuncs:
             hint = did_you_mean(name.value, self.pyfuncs)
             raise ArgumentError(f"the module has no Python function {name.value!r}{hint}")
-        op = Op.get("relax.call_pure_packed")
         return Call(
-            op, (ExternFunc(self._prefix + name.value), *args.fields), {}, node.ty_args, node.ty, span=node.span
+            CALL_PURE_PACKED,
+            (ExternFunc(self._prefix + name.value), *args.fields),
+            {},
+            node.ty_args,
+            node.ty,
+            span=node.span,
         )
 
     def _loop(self, name: str) -> Any:

@@ -565,9 +565,9 @@ def make_fused_bias_activation_pattern(
     """``activation(op(x, w) + bias)``, each part optional."""
     out: DFPattern = is_op(op_name)(wildcard(), wildcard())
     if allow_reshape:
-        out = is_op("relax.reshape")(out, wildcard(), varg_default_wildcard=True) | out
+        out = is_op(Op.of_role("reshape").name)(out, wildcard(), varg_default_wildcard=True) | out
     if with_bias:
-        out = is_op("relax.add")(out, wildcard())
+        out = is_op(Op.of_role("add").name)(out, wildcard())
     return is_op(activation)(out) if activation else out
 
 

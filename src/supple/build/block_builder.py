@@ -334,7 +334,7 @@ class BlockBuilder:
         call_args: tuple[Expr, ...] = (var, Tuple(tuple(e for _, e in inputs)))
         if symbols:
             call_args = (*call_args, ShapeExpr(tuple(symbols)))
-        return Call(Op.get(CALL_TIR), call_args, {}, out_types)
+        return Call(Op.of_role("call_tir"), call_args, {}, out_types)
 
     def emit_te(self, func: Callable[..., Any], *args: Any, primfunc_name_hint: str = "", **kwargs: Any) -> Var:
         """Emit `call_te`."""
@@ -440,9 +440,6 @@ class BlockBuilder:
     def _append(self, binding: VarBinding | MatchCast) -> None:
         self._scope().bindings.append(binding)
         self._bindings[id(binding.var)] = (binding.var, binding.value)
-
-
-CALL_TIR = "relax.call_tir"
 
 
 def _as_value(value: Any) -> Expr:

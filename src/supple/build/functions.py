@@ -65,7 +65,7 @@ def get_shape_of(expr: Expr) -> Expr:
     ty = infer(expr)
     if not isinstance(ty, TensorType):
         raise TypeError(f"get_shape_of: expected a tensor, got a value of type {ty}")
-    return ty.shape if ty.shape is not None else Call(Op.get("relax.shape_of"), (expr,))
+    return ty.shape if ty.shape is not None else Call(Op.of_role("shape_of"), (expr,))
 
 
 def convert_to_expr(value: Any) -> Expr:

@@ -82,6 +82,13 @@ class Op(Expr):
         """The operator of that full name; raises `RegistryError` with close names for a miss."""
         return OPS.get(name)
 
+    @staticmethod
+    def of_role(role: str) -> Op:
+        """The operator that declares a ``role`` for layers below the operators, which build its calls:
+        ``"call_tir"``, ``"shape_of"``, ``"reshape"``, ``"add"``."""
+        OPS.find("")  # declares the operators, if nothing did
+        return next(op for _, op in OPS.items() if op.facts.get("role") == role)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Call:
         """Bind Python arguments to the signature: ``matmul(a, b, out_dtype="float32")``."""
         return bind(self, args, kwargs)

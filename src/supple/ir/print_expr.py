@@ -221,7 +221,7 @@ class ExprPrinter(TypePrinter):
                 return (yield from self._function("T.call_packed", e.args, f"dtype={dtype}"))
             return (yield from self._function(f"T.{name}", e.args))
         if isinstance(op, Op):
-            special = _CALL_FORMS.get(op.name)
+            special = _CALL_FORMS.get(op.facts.get("prints", ""))
             return (yield from special(self, e)) if special is not None else (yield from self._operator(e, op))
         args = yield from self._values(e.args)
         if isinstance(op, G.ExternFunc):
@@ -493,11 +493,8 @@ _PRINTERS: dict[type[Expr], Callable[[ExprPrinter, Any], Any]] = {
     Op: ExprPrinter._operator_value,
 }
 _CALL_FORMS: dict[str, Callable[[ExprPrinter, Call], Any]] = {
-    "relax.call_tir": ExprPrinter._destination,
-    "relax.call_tir_inplace": ExprPrinter._destination,
-    "relax.call_dps_packed": ExprPrinter._destination,
-    "relax.dist.call_tir_local_view": ExprPrinter._destination,
-    "relax.call_pure_packed": ExprPrinter._pure_packed,
-    "relax.call_tir_with_grad": ExprPrinter._destination,
-    "relax.memory.view": ExprPrinter._view,
+    "destination": ExprPrinter._destination,
+    "packed": ExprPrinter._pure_packed,
+    "view": ExprPrinter._view,
 }
+"""How the calls of operators that declare ``prints=`` are written."""

@@ -157,6 +157,7 @@ def _floor_mod(a: Expr, b: Expr) -> Expr:
 
 
 add = _arithmetic("add", "Elementwise sum ``x1 + x2``.", E.Add, np.add, "add")
+add.facts["role"] = "add"
 subtract = _arithmetic("subtract", "Elementwise difference ``x1 - x2``.", E.Sub, np.subtract, "sub")
 multiply = _arithmetic("multiply", "Elementwise product ``x1 * x2``.", E.Mul, np.multiply, "mul")
 divide = _arithmetic(

@@ -49,6 +49,8 @@ CALL_TIR = _form(
     "the function fills them, and they are the result. Pure.",
     destination_result,
     calls_loop_function=True,
+    role="call_tir",
+    prints="destination",
 )
 CALL_TIR_INPLACE = _form(
     "call_tir_inplace",
@@ -56,16 +58,19 @@ CALL_TIR_INPLACE = _form(
     destination_result,
     pure=False,
     calls_loop_function=True,
+    prints="destination",
 )
 CALL_DPS_PACKED = _form(
     "call_dps_packed",
     "Call a registered function by destination passing: it gets the arguments and freshly allocated results. Pure.",
     destination_result,
+    prints="destination",
 )
 CALL_PURE_PACKED = _form(
     "call_pure_packed",
     "Call a registered function by name, on the promise that it has no effect.",
     lambda call: packed_result(call.ty_args),
+    prints="packed",
 )
 
 
@@ -148,7 +153,7 @@ def print_values(values: Sequence[Any], format: str) -> None:
     print(format.format(*values) if format else " ".join(str(v) for v in values))
 
 
-@operator("shape_of")
+@operator("shape_of", role="shape_of")
 def shape_of(expr: TensorType) -> Type:
     """The shape of a tensor, as a shape value."""
     dims = tensor_dims(expr)

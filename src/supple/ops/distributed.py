@@ -172,6 +172,7 @@ CALL_TIR_LOCAL_VIEW = OPS.register(
         "Like ``call_tir``, with a loop function that works on one worker's part of distributed tensors.",
         (Param("func", "expr"), Param("args", "varargs", ())),
         _local_view_type,
+        facts={"prints": "destination"},
     ),
 )
 

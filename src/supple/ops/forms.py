@@ -59,6 +59,7 @@ CALL_TIR_WITH_GRAD = _form(
     Param("func", "expr"),
     Param("args", "expr"),
     calls_loop_function=True,
+    prints="destination",
 )
 
 
@@ -519,6 +520,7 @@ MEMORY_VIEW = _form(
     Param("shape", "expr"),
     Param("dtype", "expr"),
     Param("relative_byte_offset", "expr"),
+    prints="view",
 )
 
 

@@ -109,6 +109,7 @@ def _reshape_ref(x: Any, shape: Sequence[int]) -> Any:
 @operator(
     fusion=Fusion.INJECTIVE,
     view=True,
+    role="reshape",
     lower=_reshape_lower,
     ref=_reshape_ref,
     samples=lambda: [

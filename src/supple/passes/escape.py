@@ -9,25 +9,41 @@ from supple.ir.module import IRModule
 from supple.ir.node import Expr
 from supple.ir.op import Op
 from supple.ir.walk import pre_order
+from supple.ops import calls, forms, manipulate
 from supple.passes.noalias import written_buffers
 from supple.verify.purity import is_pure_call
 
 _INSIDE = frozenset(
-    f"relax.{name}"
-    for name in (
-        "call_tir", "call_tir_with_grad", "call_tir_inplace", "vm.call_tir_dyn", "shape_of", "tensor_to_shape",
-        "assert_op", "memory.kill_tensor", "memory.kill_storage", "vm.kill_object",
+    op.name
+    for op in (
+        calls.CALL_TIR,
+        forms.CALL_TIR_WITH_GRAD,
+        calls.CALL_TIR_INPLACE,
+        forms.VM_CALL_TIR_DYN,
+        calls.shape_of,
+        forms.tensor_to_shape,
+        forms.ASSERT_OP,
+        forms.MEMORY_KILL_TENSOR,
+        forms.MEMORY_KILL_STORAGE,
+        forms.VM_KILL_OBJECT,
     )
-)  # fmt: skip
+)
 """Calls whose arguments are only read or written while they run (``assert_op`` passes copies on when it fails)."""
 
 _VIEWS = frozenset(
-    f"relax.{name}"
-    for name in (
-        "reshape", "flatten", "memory.alloc_tensor", "vm.alloc_tensor", "memory.view", "memory.ensure_zero_offset",
-        "to_vdevice", "hint_on_device", "builtin.stop_lift_params",
+    op.name
+    for op in (
+        manipulate.reshape,
+        manipulate.flatten,
+        forms.MEMORY_ALLOC_TENSOR,
+        forms.VM_ALLOC_TENSOR,
+        forms.MEMORY_VIEW,
+        forms.ensure_zero_offset,
+        forms.TO_VDEVICE,
+        forms.HINT_ON_DEVICE,
+        forms.stop_lift_params,
     )
-)  # fmt: skip
+)
 """Calls whose result shares the first argument's memory."""
 
 
@@ -102,7 +118,7 @@ def _parts(value: Expr, tuples: dict[int, Tuple]) -> list[Var]:
         return _variables(known.fields[value.index] if known is not None else source)
     if isinstance(value, Call):
         name = value.op.name if isinstance(value.op, Op) else ""
-        if name == "relax.call_tir_inplace":  # results are arguments
+        if name == calls.CALL_TIR_INPLACE.name:  # results are arguments
             return _variables(value.args[1])
         if name in _INSIDE:
             return []
@@ -137,12 +153,16 @@ def _variables(e: Expr) -> list[Var]:
 
 
 _KEEPS = frozenset(
-    f"relax.{name}"
-    for name in (
-        "call_tir_inplace", "call_inplace_packed", "vm.call_tir_dyn", "make_closure", "invoke_closure",
-        "invoke_pure_closure",
+    op.name
+    for op in (
+        calls.CALL_TIR_INPLACE,
+        forms.CALL_INPLACE_PACKED,
+        forms.VM_CALL_TIR_DYN,
+        forms.MAKE_CLOSURE,
+        forms.INVOKE_CLOSURE,
+        forms.INVOKE_PURE_CLOSURE,
     )
-)  # fmt: skip
+)
 """Calls that write into their arguments, or keep them beyond the running call."""
 
 

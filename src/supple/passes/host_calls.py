@@ -16,6 +16,7 @@ from supple.ir.host import show_shape, show_type
 from supple.ir.loop import PrimFunc
 from supple.ir.node import Expr
 from supple.ir.types import BufferType, ShapeType, TensorType
+from supple.ops import calls, forms, manipulate
 from supple.passes.host_lowering import (
     Handler,
     Lowering,
@@ -274,7 +275,7 @@ def call_builtin_with_ctx(low: Lowering, e: Call, var: Var | None) -> Value:
 def print_values(low: Lowering, e: Call, var: Var | None) -> Value:
     """``print``."""
     args = low.objects([a for value in e.args for a in fields_of(value)])
-    low.python(PackedCall("relax.print", str(e.attrs.get("format", "")), "print"), args, var, e.span)
+    low.python(PackedCall(calls.print_.name, str(e.attrs.get("format", "")), "print"), args, var, e.span)
     return TupleValue(())
 
 
@@ -283,7 +284,7 @@ def assert_op(low: Lowering, e: Call, var: Var | None) -> Value:
     condition = low.condition(e.args[0], "the condition of assert_op")
     outer, low.check.out = low.check.out, []
     args = low.objects(e.args[1:])
-    call = PackedCall("relax.assert_op", str(e.attrs.get("format", "")), "assert")
+    call = PackedCall(forms.ASSERT_OP.name, str(e.attrs.get("format", "")), "assert")
     low.python(call, args, None, e.span)
     failing = tuple(low.check.out)
     low.check.out = outer
@@ -354,24 +355,23 @@ def nothing(low: Lowering, e: Call, var: Var | None) -> Value:
 
 
 CALLS: Mapping[str, Handler] = {
-    "relax.call_tir": call_tir,
-    "relax.call_tir_with_grad": call_tir,
-    "relax.call_tir_inplace": call_tir_inplace,
-    "relax.vm.call_tir_dyn": call_tir_dyn,
-    "relax.call_packed": pure_packed,
-    "relax.call_pure_packed": pure_packed,
-    "relax.call_dps_packed": call_dps_packed,
-    "relax.call_inplace_packed": call_inplace_packed,
-    "relax.call_builtin_with_ctx": call_builtin_with_ctx,
-    "relax.print": print_values,
-    "relax.assert_op": assert_op,
-    "relax.null_value": null_value,
-    "relax.shape_of": shape_of,
-    "relax.tensor_to_shape": tensor_to_shape,
-    "relax.reshape": reshape,
-    "relax.flatten": reshape,
-    "relax.to_vdevice": operand,
-    "relax.hint_on_device": operand,
-    "relax.builtin.stop_lift_params": operand,
+    calls.CALL_TIR.name: call_tir,
+    forms.CALL_TIR_WITH_GRAD.name: call_tir,
+    calls.CALL_TIR_INPLACE.name: call_tir_inplace,
+    forms.VM_CALL_TIR_DYN.name: call_tir_dyn,
+    calls.CALL_PURE_PACKED.name: pure_packed,
+    calls.CALL_DPS_PACKED.name: call_dps_packed,
+    forms.CALL_INPLACE_PACKED.name: call_inplace_packed,
+    forms.CALL_BUILTIN_WITH_CTX.name: call_builtin_with_ctx,
+    calls.print_.name: print_values,
+    forms.ASSERT_OP.name: assert_op,
+    forms.null_value.name: null_value,
+    calls.shape_of.name: shape_of,
+    forms.tensor_to_shape.name: tensor_to_shape,
+    manipulate.reshape.name: reshape,
+    manipulate.flatten.name: reshape,
+    forms.TO_VDEVICE.name: operand,
+    forms.HINT_ON_DEVICE.name: operand,
+    forms.stop_lift_params.name: operand,
 }
 """Operator -> its lowering."""

@@ -14,6 +14,7 @@ from supple.ir.expr import Call, Var
 from supple.ir.graph import ExternFunc, Function, GlobalVar, Tuple
 from supple.ir.host import HostVar
 from supple.ir.node import Expr, Type
+from supple.ops import forms
 from supple.passes.host_lowering import Handler, Lowering, declared_type, type_of
 from supple.passes.host_values import ObjectValue, TupleValue, Value
 from supple.runtime.abi import ErrorSite
@@ -42,7 +43,7 @@ def make_closure(low: Lowering, e: Call, var: Var | None) -> Value:
     count = ErrorSite(
         "call", f"{low.name}: make_closure: the function takes {{0}} arguments, {len(captured)} are given", e.span
     )
-    python = low.host.call(PackedCall("relax.make_closure", kind="partial"))
+    python = low.host.call(PackedCall(forms.MAKE_CLOSURE.name, kind="partial"))
     low.emit(H.ExtendClosure(result, callee, captured, python, site, count, span=e.span))
     return ObjectValue(result)
 
@@ -105,8 +106,8 @@ def _callee(low: Lowering, func: Expr, e: Call) -> HostVar:
 
 
 CLOSURES: Mapping[str, Handler] = {
-    "relax.make_closure": make_closure,
-    "relax.invoke_closure": invoke,
-    "relax.invoke_pure_closure": invoke,
+    forms.MAKE_CLOSURE.name: make_closure,
+    forms.INVOKE_CLOSURE.name: invoke,
+    forms.INVOKE_PURE_CLOSURE.name: invoke,
 }
 """Operator -> its lowering."""

@@ -16,6 +16,7 @@ from supple.ir import host as H
 from supple.ir.expr import Call, IntImm, StringImm, Var, int64
 from supple.ir.graph import DataTypeImm, Tuple
 from supple.ir.node import Expr
+from supple.ops import forms
 from supple.passes.host_calls import nothing, operand
 from supple.passes.host_lowering import Handler, Lowering
 from supple.passes.host_values import (
@@ -129,15 +130,15 @@ def _absent(low: Lowering, e: Expr) -> bool:
 
 
 MEMORY: Mapping[str, Handler] = {
-    "relax.builtin.alloc_tensor": alloc_tensor,
-    "relax.memory.alloc_storage": alloc_storage,
-    "relax.vm.alloc_storage": alloc_storage,
-    "relax.memory.alloc_tensor": place_tensor,
-    "relax.vm.alloc_tensor": place_tensor,
-    "relax.memory.view": view,
-    "relax.memory.ensure_zero_offset": operand,
-    "relax.memory.kill_tensor": nothing,
-    "relax.memory.kill_storage": nothing,
-    "relax.vm.kill_object": nothing,
+    forms.ALLOC_TENSOR.name: alloc_tensor,
+    forms.MEMORY_ALLOC_STORAGE.name: alloc_storage,
+    forms.VM_ALLOC_STORAGE.name: alloc_storage,
+    forms.MEMORY_ALLOC_TENSOR.name: place_tensor,
+    forms.VM_ALLOC_TENSOR.name: place_tensor,
+    forms.MEMORY_VIEW.name: view,
+    forms.ensure_zero_offset.name: operand,
+    forms.MEMORY_KILL_TENSOR.name: nothing,
+    forms.MEMORY_KILL_STORAGE.name: nothing,
+    forms.VM_KILL_OBJECT.name: nothing,
 }
 """Operator -> its lowering."""
