@@ -5,6 +5,7 @@ from __future__ import annotations
 from supple.ir import graph as G
 from supple.ir.expr import DataflowVar, Var
 from supple.ir.graph import BindingBlock, DataflowBlock, Function, GlobalVar, SeqExpr
+from supple.ir.loop import IndexMap
 from supple.ir.node import Expr, Type
 from supple.ir.print_loop import LinePrinter
 from supple.ir.print_names import quote
@@ -71,6 +72,8 @@ class GraphPrinter(LinePrinter):
                 bound.add(id(item.var))
             elif isinstance(item, Function):
                 bound.update(id(p) for p in item.params)
+            elif isinstance(item, IndexMap):  # an attribute that writes its own variables down
+                bound.update(id(v) for v in item.initial_indices)
         for item in pre_order(func.body):
             if isinstance(item, Var) and isinstance(item.ty, PrimType) and id(item) not in bound:
                 found.setdefault(id(item), item)
