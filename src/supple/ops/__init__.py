@@ -25,12 +25,15 @@ from supple.ops import (
     pool,
     reduce,
     resize,
+    roi,
     sampling,
     scatter,
     sort,
     statistics,
+    suppression,
     ternary,
     unary,
+    vision,
 )
 
 __all__ = [
@@ -58,10 +61,13 @@ __all__ = [
     "pool",
     "reduce",
     "resize",
+    "roi",
     "sampling",
     "scatter",
     "sort",
     "statistics",
+    "suppression",
     "ternary",
     "unary",
+    "vision",
 ]
