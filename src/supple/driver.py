@@ -24,6 +24,7 @@ from supple.codegen.host import emit_host
 from supple.codegen.host_emitter import entry_symbol
 from supple.codegen.kernel import KernelCode, emit_kernel
 from supple.codegen.llvm import compile_text
+from supple.codegen.llvm_pool import ObjectCompiler
 from supple.ir.graph import Function
 from supple.ir.host import show_type
 from supple.ir.loop import PrimFunc
@@ -208,17 +209,18 @@ def _generate(mod: IRModule, target: Target, context: Context, results: str, ali
     """Kernels, then host code that calls them, then object code of both."""
     sites: list[ErrorSite] = []
     kernels: dict[str, KernelCode] = {}
-    objects: list[bytes] = []
-    with context.step("kernels"):
-        for index, (var, func) in enumerate(mod.items()):
-            if isinstance(func, PrimFunc):
-                symbol = f"kernel.{index}.{re.sub(r'[^A-Za-z0-9_]', '_', var.name_hint)}"
-                with _placed(func):
-                    kernels[var.name_hint] = emit_kernel(func, symbol, target, sites, title=var.name_hint)
-    with context.step("llvm kernels"):
-        for code in kernels.values():
-            context.dump(code.name, code.llvm_text, "ll")
-            objects.append(compile_text(code.llvm_text, target))
+    with ObjectCompiler(target) as compiler:
+        with context.step("kernels"):
+            for index, (var, func) in enumerate(mod.items()):
+                if isinstance(func, PrimFunc):
+                    symbol = f"kernel.{index}.{re.sub(r'[^A-Za-z0-9_]', '_', var.name_hint)}"
+                    with _placed(func):
+                        code = emit_kernel(func, symbol, target, sites, title=var.name_hint)
+                    context.dump(code.name, code.llvm_text, "ll")
+                    kernels[var.name_hint] = code
+                    compiler.add(code.llvm_text)
+        with context.step("llvm kernels"):
+            objects = compiler.results()
     infos = {n: KernelInfo(c.name, c.params, c.symbols, c.workspace_bytes) for n, c in kernels.items()}
     with context.step("host"):
         host = to_host(mod, infos)
