@@ -61,6 +61,44 @@ def test_broken_programs(seed):
             check(broken(rng))
 
 
+FOUND = {
+    "a form as an attribute of an operator": """
+@R.function
+def main(x: R.Tensor((4, 4), "float32"), y: R.Tensor((4, 4), "float32")):
+    a = R.hint_on_device(x, R.match_cast("cpu", 0))
+    return R.add(a, y)
+""",
+    "a tensor's operator on scalars": """
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+    T.Assert(A[1] @ T.float32(0), "A must be positive")
+    for i in range(16):
+        B[i] = A[i]
+""",
+    "a module as an attribute of the module": """
+@I.ir_module
+class Module:
+    I.module_attrs({"a": T, "b": "text"})
+
+    @R.function
+    def main(x: R.Tensor((4, 4), "float32"), y: R.Tensor((4, 4), "float32")):
+        return x
+""",
+    "a module as an attribute of a function": """
+@R.function
+def main(x: R.Tensor((4, 4), "float32")):
+    R.func_attr({"a": R})
+    return x
+""",
+}
+
+
+@pytest.mark.parametrize("title", FOUND)
+def test_what_the_long_run_found_is_refused(title):
+    with pytest.raises(SuppleError):
+        from_source(FOUND[title])
+
+
 if __name__ == "__main__":
     generator, end = random.Random(int(sys.argv[1])), time.time() + float(os.environ.get("SECONDS", "60"))
     count = 0

@@ -88,7 +88,8 @@ def tree(doc: ExprDoc) -> ast.expr:
         return ast.BoolOp(_BOOLEAN[doc.kind](), operands)
     if doc.kind is K.IfThenElse:
         return ast.IfExp(operands[0], operands[1], operands[2])
-    return ast.BinOp(operands[0], getattr(ast, doc.kind.name)(), operands[1])
+    name = "MatMult" if doc.kind is K.MatMul else doc.kind.name
+    return ast.BinOp(operands[0], getattr(ast, name)(), operands[1])
 
 
 def flat(node: ast.expr) -> str:

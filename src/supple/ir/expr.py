@@ -654,6 +654,8 @@ def _tensor(name: str, *args: Any) -> Expr:
     build = TENSOR_OPERATORS.get(name)
     if build is None:
         raise TypeError(f"tensors have no operator {name!r}")
+    if args and all(is_scalar(a) for a in args if isinstance(a, Expr)):
+        raise TypeError(f"{name} is an operator of tensors, not of scalars")
     return build(*args)
 
 

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from supple.base import dtypes
 from supple.base.registry import Registry, did_you_mean
 from supple.ir.expr import CALLEES, Call, as_expr, cast, is_scalar
 from supple.ir.graph import Constant, DataTypeImm, ShapeExpr, Tuple, constant
-from supple.ir.node import Expr, Type, ignored, node, replace
+from supple.ir.node import Expr, Node, Type, ignored, node, replace
 from supple.ir.types import TensorType
+from supple.runtime.device import Device
 
 
 class Fusion(enum.IntEnum):
@@ -115,7 +118,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         value = given[param.name]
         try:
             if param.is_attr:
-                attrs[param.name] = value if param.convert is None else param.convert(value)
+                attrs[param.name] = _attribute(value) if param.convert is None else param.convert(value)
             elif param.kind == "varargs":
                 exprs.extend(_ARGUMENT["expr"](v, None) for v in value)
             elif value is not None or param.default is REQUIRED:
@@ -123,6 +126,19 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         except (TypeError, ValueError) as error:
             raise TypeError(f"{op.name}: parameter {param.name}: {error}") from None
     return Call(op, tuple(exprs), attrs)
+
+
+def _attribute(value: Any) -> Any:
+    """An attribute without a form of its own: plain values and nodes."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_attribute(v) for v in value)
+    if isinstance(value, dict):
+        return {k: _attribute(v) for k, v in value.items()}
+    if value is None or isinstance(value, (bool, int, float, str, Node, Device)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} cannot be an attribute")
 
 
 def _assign(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from supple.script.forms import Form, FormCall, bind_form, check_flags, check_na
 from supple.script.graph_parser import GraphParser
 from supple.script.graph_state import GraphOptions, ModuleRef, graph_options
 from supple.script.loop_parser import LoopParser
+from supple.script.loop_state import names_of
 from supple.script.macros import Macro
 from supple.script.signature import is_docstring
 from supple.script.source import Source, class_definition, first_line, function_definition
@@ -348,7 +349,10 @@ def _module_statement(evaluator: Evaluator, statement: ast.Expr, attrs: dict[str
         raise evaluator.error(statement, "only functions, I.module_attrs and I.module_global_infos stand in a module")
     if len(value.args) != 1 or not isinstance(value.args[0], dict):
         raise evaluator.error(statement, f"{value.form.name} takes one dict")
-    tables[value.form.name].update(value.args[0])
+    try:
+        tables[value.form.name].update(names_of(value.args[0], value.form.name))
+    except Exception as error:
+        raise evaluator.convert(error, statement) from None
 
 
 def _read_functions(

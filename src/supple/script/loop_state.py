@@ -24,15 +24,14 @@ from supple.ir.expr import (
 from supple.ir.loop import (
     AllocBuffer,
     BufferRegion,
-    CommReducer,
     ForKind,
-    IndexMap,
     IterVar,
     MatchBufferRegion,
     SeqStmt,
 )
-from supple.ir.node import Expr, Stmt
+from supple.ir.node import Expr, Node, Stmt
 from supple.ir.types import prim_type
+from supple.runtime.device import Device
 from supple.script.evaluate import Environment, describe
 from supple.script.forms import EnvThread, FormCall, as_name
 from supple.script.source import Source
@@ -215,7 +214,7 @@ def plain(value: Any) -> Any:
         return type(value)(plain(v) for v in value)
     if isinstance(value, dict):
         return {as_name(k, "a key"): plain(v) for k, v in value.items()}
-    if value is None or isinstance(value, (bool, int, float, str, Expr, IndexMap, CommReducer, Target)):
+    if value is None or isinstance(value, (bool, int, float, str, Node, Target, Device)):
         return value
     if isinstance(value, np.generic):
         return value.item()
