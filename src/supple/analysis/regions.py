@@ -176,7 +176,11 @@ class _Scan:
         return done[id(index)]
 
     def _moves(self, index: Expr) -> bool:
-        return any(id(n) in self.bounds or isinstance(n, Ramp) for n in post_order(index))
+        return any(id(n) in self.bounds or isinstance(n, Ramp) or self._is_local(n) for n in post_order(index))
+
+    def _is_local(self, n: Node) -> bool:
+        """What the block keeps in a buffer of its own changes while it runs, and has no name outside."""
+        return isinstance(n, BufferLoad) and id(n.buffer) in self.local
 
     def _bound(self, e: Expr, done: dict[int, Interval | None]) -> Interval | None:
         if isinstance(e, Var) and id(e) in self.bounds:

@@ -12,6 +12,7 @@ from supple.ops import (
     conv,
     create,
     distributed,
+    dynamic,
     einsum,
     forms,
     gradient,
@@ -33,6 +34,7 @@ from supple.ops import (
     suppression,
     ternary,
     unary,
+    unique,
     vision,
 )
 
@@ -48,6 +50,7 @@ __all__ = [
     "conv",
     "create",
     "distributed",
+    "dynamic",
     "einsum",
     "forms",
     "gradient",
@@ -69,5 +72,6 @@ __all__ = [
     "suppression",
     "ternary",
     "unary",
+    "unique",
     "vision",
 ]

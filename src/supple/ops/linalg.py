@@ -12,9 +12,11 @@ from supple.ir import expr as E
 from supple.ir.expr import Call, cast
 from supple.ir.graph import ShapeExpr
 from supple.ir.node import Expr, Type
-from supple.ir.op import Fusion, Op
+from supple.ir.op import Fusion
 from supple.ir.types import TensorType
+from supple.ops.binary import add
 from supple.ops.declare import DType, fail, operator, sample
+from supple.ops.manipulate import permute_dims
 from supple.ops.shapes import Dims, broadcast_dims, broadcast_index, same_dtype
 from supple.sym.relate import dim_text, tensor_dims
 from supple.sym.simplify import SHAPES
@@ -108,5 +110,5 @@ def matmul(x1: TensorType, x2: TensorType, out_dtype: DType = None) -> Type:
 
 def linear(data: Any, weight: Any, bias: Any = None, out_dtype: str | None = None) -> Call:
     """``data @ weight.T + bias`` for a weight ``(outputs, inputs)``: calls of permute_dims, matmul and add."""
-    product = matmul(data, Op.get("relax.permute_dims")(weight), out_dtype=out_dtype)
-    return product if bias is None else Op.get("relax.add")(product, bias)
+    product = matmul(data, permute_dims(weight), out_dtype=out_dtype)
+    return product if bias is None else add(product, bias)

@@ -54,7 +54,7 @@ class _Align:
 
     def __init__(self, wide: str, ratio: int, aligned: bool, scale: float) -> None:
         self.wide, self.ratio = wide, ratio
-        self.offset, self.scale, self.aligned = const(0.5 if aligned else 0.0, wide), const(scale, wide), aligned
+        self.scale, self.aligned = const(scale, wide), aligned
         self.start = [Cell(wide, f"start_{d}") for d, *_ in _PLACES]
         self.step = [Cell(wide, f"step_{d}") for d, *_ in _PLACES]
         self.count = [Cell("int64", f"count_{d}") for d, *_ in _PLACES]
@@ -70,9 +70,7 @@ class _Align:
         """Where the region begins, the extent of a bin, and how many samples a bin has."""
         steps: list[Stmt] = []
         for d, (_, first, last) in enumerate(_PLACES):
-            begin, end = (
-                E.Sub(E.Mul(cast(self.wide, rois[r, int64(c)]), self.scale), self.offset) for c in (first, last)
-            )
+            begin, end = (E.Mul(cast(self.wide, rois[r, int64(c)]), self.scale) for c in (first, last))
             extent: Expr = E.Sub(end, self.start[d].value)
             if not self.aligned:
                 extent = E.Max(extent, const(1, self.wide))
@@ -187,7 +185,7 @@ def _align_ref(
         image = x[int(region[0])]
         lines = []
         for d, (_, first, last) in enumerate(_PLACES):
-            start, end = (region[c] * kind(spatial_scale) - kind(0.5 if aligned else 0) for c in (first, last))
+            start, end = (region[c] * kind(spatial_scale) for c in (first, last))
             extent = end - start if aligned else max(end - start, kind(1))
             step = extent / kind(sizes[d])
             count = sample_ratio if sample_ratio > 0 else max(int(np.ceil(step)), 0)
@@ -248,8 +246,9 @@ def roi_align(
     ``pooled_size`` bins; a bin is the average (or with ``mode="max"`` the maximum) of ``sample_ratio`` by
     ``sample_ratio`` interpolated values (below 1: as many as its extent, rounded up).
 
-    ``aligned`` shifts regions by half an element and does not widen those below one. Values as ONNX RoiAlign and
-    torchvision's roi_align; a batch out of range raises at run time."""
+    Regions narrower than one element are widened to one, unless ``aligned``. Values as ONNX RoiAlign with
+    ``output_half_pixel`` and torchvision's roi_align without its ``aligned``, which moves regions by half an element
+    besides: here the caller moves them. A batch out of range raises at run time."""
     if mode not in ("avg", "max"):
         fail("vision.roi_align: unknown mode", "avg or max", mode)
     return _infer("vision.roi_align", data, rois, pooled_size, layout)

@@ -109,7 +109,7 @@ def _median_lower(data: te.TensorValue, axis: Axes, keepdims: bool) -> list[te.T
 
     def element(*i: Any) -> Expr:
         index: list[Any] = [None] * data.ndim
-        for d, at in zip((*rest, *axes), (*i[:-1], *_unravel(i[-1], [data.shape[a] for a in axes])), strict=True):
+        for d, at in zip((*rest, *axes), (*i[:-1], *unravel(i[-1], [data.shape[a] for a in axes])), strict=True):
             index[d] = at
         return data[tuple(index)]
 
@@ -123,7 +123,8 @@ def _median_lower(data: te.TensorValue, axis: Axes, keepdims: bool) -> list[te.T
     return [te.compute(dims, lambda *i: values[kept(i)], "median")]
 
 
-def _unravel(flat: Expr, dims: Sequence[Expr]) -> tuple[Expr, ...]:
+def unravel(flat: Expr, dims: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The index that a place in row-major order stands for."""
     index: list[Expr] = []
     for d in reversed(range(len(dims))):
         index.append(flat if d == 0 else E.FloorMod(flat, dims[d]))

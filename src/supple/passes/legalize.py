@@ -14,6 +14,7 @@ from supple.ir.node import Expr, Node, replace
 from supple.ir.op import Op
 from supple.ir.types import TensorType, TupleType
 from supple.ir.walk import transform
+from supple.passes.dynamic_results import DynamicResults
 from supple.sym.relate import tensor_dims
 from supple.sym.simplify import SHAPES
 
@@ -57,6 +58,7 @@ class _Legalizer:
         self.builder = builder
         self.rules = rules
         self.keep_views = keep_views
+        self.dynamic = DynamicResults(builder)
         self._known: dict[Any, tuple[Call, Call]] = {}  # with the original call, so that ids stay valid
 
     def binding(self, node: Node) -> Node | None:
@@ -71,6 +73,8 @@ class _Legalizer:
         if "scalar" in op.facts:  # a number that the operand's type says, perhaps
             number = op.facts["scalar"](call)
             return None if number is None else replace(node, value=number)
+        if "dynamic" in op.facts:
+            return replace(node, value=self.dynamic.lowered(call, op))
         if op.lower is None or (self.keep_views and op.facts.get("view")):
             return None
         return replace(node, value=self._lowered(call, op))
