@@ -26,6 +26,19 @@ class Placed:
                 vi, vj = T.axis.remap("SS", [i, j])
                 y[vi, vj] = x[vi, vj] * T.float32(0.5)
 
+    @T.prim_func(private=True)
+    def whole(x: T.Buffer((4, 6), "float32"), y: T.Buffer((4, 6), "float32")):
+        for i, j in T.grid(4, 6):
+            with T.sblock("whole"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                y[vi, vj] = x[vi, vj] * T.float32(0.5)
+
+    @R.function
+    def spread(d: R.dist.DTensor((4, 6), "float32", "mesh[0]", "S[0], R")):
+        a = R.dist.call_tir(Placed.whole, (d,), out_ty=R.DTensor((4, 6), "float32", "mesh[0]", "S[0], R"))
+        b = R.distributed.redistribute(a, device_mesh="mesh[1]", placement="R")
+        return b
+
     @R.function
     def main(x: R.Tensor((4, "n"), "float32"), d: R.DTensor((4, 6), "float32", "mesh[0]", "S[0], R")):
         a = R.ccl.allreduce(x, "max")
@@ -49,6 +62,7 @@ def test_types_print_and_read_back() -> None:
     assert found[6] == 'R.Tensor((4, n // 2), dtype="float32")'
     assert all(found[i].startswith(spread) for i in (5, 7, 8))
     assert 'placement="S[0], R"' in found[7] and 'placement="R"' in found[5]
+    assert 'placement="R"' in str(Placed["spread"].ret_ty)
     assert_structural_equal(from_source(Placed.script()), Placed)
 
 

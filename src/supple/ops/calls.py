@@ -11,7 +11,7 @@ from supple.ir.expr import Call, as_expr
 from supple.ir.graph import UNIT, ExternFunc, GlobalVar, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, Op, Param
-from supple.ir.types import ShapeType, TensorType, TupleType
+from supple.ir.types import DTensorType, ShapeType, TensorType, TupleType
 from supple.ops.declare import operator
 from supple.sym.relate import tensor_dims
 
@@ -32,7 +32,8 @@ def destination_result(call: Call) -> Type:
         raise TypeCheckError(
             f"{name} needs the type of its result", hint="out_ty=R.Tensor((n, 4), dtype=...)", rule=name
         )
-    for ty in call.ty_args:
+    for given in call.ty_args:
+        ty = given.tensor_ty if isinstance(given, DTensorType) else given
         if not isinstance(ty, TensorType) or ty.shape is None or ty.dtype is None:
             raise TypeCheckError(
                 f"{name}: the result's type must have a known shape and dtype, since the caller allocates it",

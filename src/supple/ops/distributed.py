@@ -16,8 +16,8 @@ from supple.ir.expr import Call
 from supple.ir.graph import GlobalVar, ShapeExpr
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, Op, Param
-from supple.ir.types import DTensorType, TensorType, TupleType
-from supple.ops.calls import destination_call, destination_result
+from supple.ir.types import DTensorType, TensorType
+from supple.ops.calls import CALL_TIR, destination_call, destination_result
 from supple.ops.declare import Mesh, fail, operator, sample
 from supple.sym.relate import tensor_dims
 from supple.sym.simplify import SHAPES, exact_quotient
@@ -158,20 +158,13 @@ def redistribute(input: Expr, device_mesh: Mesh, placement: str) -> Type:
 annotate_sharding.facts["value"] = redistribute.facts["value"] = "argument"
 
 
-def _local_view_type(call: Call) -> Type:
-    """As ``call_tir``; the declared types may be distributed."""
-    plain = tuple(t.tensor_ty if isinstance(t, DTensorType) else t for t in call.ty_args)
-    destination_result(Call(call.op, call.args, call.attrs, plain))
-    return call.ty_args[0] if len(call.ty_args) == 1 else TupleType(call.ty_args)
-
-
 CALL_TIR_LOCAL_VIEW = OPS.register(
     "relax.dist.call_tir_local_view",
     Op(
         "relax.dist.call_tir_local_view",
         "Like ``call_tir``, with a loop function that works on one worker's part of distributed tensors.",
         (Param("func", "expr"), Param("args", "varargs", ())),
-        _local_view_type,
+        destination_result,
         facts={"prints": "destination"},
     ),
 )
@@ -182,5 +175,13 @@ def call_tir_local_view(gvar: GlobalVar, args: Any, out_ty: Any) -> Call:
     return destination_call(CALL_TIR_LOCAL_VIEW, gvar, args, out_ty, None)
 
 
-BUILDERS: dict[str, Callable[..., Call]] = {"dist.call_tir_local_view": call_tir_local_view}
+def dist_call_tir(gvar: GlobalVar, args: Any, out_ty: Any, tir_vars: Any = None) -> Call:
+    """``R.dist.call_tir(cls.f, (x,), out_ty=R.DTensor(...))``: ``call_tir`` of a function of the whole tensors."""
+    return destination_call(CALL_TIR, gvar, args, out_ty, tir_vars)
+
+
+BUILDERS: dict[str, Callable[..., Call]] = {
+    "dist.call_tir": dist_call_tir,
+    "dist.call_tir_local_view": call_tir_local_view,
+}
 """What the names of ``R`` call where a call takes more than the operator's arguments and attributes."""

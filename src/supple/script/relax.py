@@ -223,6 +223,9 @@ def _operator(prefix: str, name: str) -> _Value:
     if name.startswith("__"):
         raise AttributeError(name)
     full = f"{prefix}.{name}"
+    beside = _BESIDE.get(full)
+    if beside is not None:
+        return beside
     found = OPS.find(full)
     own = full.removeprefix("relax.")
     built = _forms.BUILDERS.get(own) or _distributed.BUILDERS.get(own)
@@ -237,8 +240,14 @@ def _operator(prefix: str, name: str) -> _Value:
     raise AttributeError(f"{shown} has no name {name!r}{did_you_mean(name, known)}")
 
 
+_BESIDE: dict[str, _Value] = {
+    "relax.distributed": OpNamespace("relax.dist"),
+    "relax.dist.DTensor": DTensor,
+    "relax.dist.device_mesh": device_mesh,
+}
+"""Names that stand beside operators in a group, or are another spelling of one."""
+
 _SPELLED = {"str": str_, "dtype": dtype_, "tuple": tuple_}
-_LATER = frozenset(("distributed",))
 _BUILDER = frozenset((
     "emit", "emit_te", "emit_with_ty", "emit_match_cast", "emit_var_binding", "arg", "func_name", "func_ret_ty",
     "func_ret_value", "If", "Then", "Else",
@@ -271,6 +280,4 @@ def __getattr__(name: str) -> _Value:
         raise NotSupportedError(
             f"R.{name} builds statement by statement: from supple.script.ir_builder import relax as R"
         )
-    if name in _LATER and f"relax.{name}" not in OPS:
-        raise NotSupportedError(f"R.{name} is not supported yet")
     return _operator("relax", name)

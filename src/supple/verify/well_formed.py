@@ -25,7 +25,7 @@ from supple.ir.loop import BufferRegion, BufferStore, MatchBufferRegion, PrimFun
 from supple.ir.module import BaseFunc, IRModule
 from supple.ir.node import Expr, Type, children
 from supple.ir.op import Op
-from supple.ir.types import BufferType, FuncType, PrimType, TensorType
+from supple.ir.types import BufferType, DTensorType, FuncType, PrimType, TensorType
 from supple.ir.walk import free_symbols, post_order, substitute
 from supple.sym.relate import assignable, defined_symbols, dims_text, tensor_dims
 from supple.sym.simplify import same_shape
@@ -347,6 +347,8 @@ def _mismatch(param: Var, ty: Type | None, symbols: dict[Var, Expr]) -> tuple[st
         return None if fits else (f"a {wanted.dtype} scalar", str(ty))
     if not isinstance(wanted, BufferType):
         return None
+    if isinstance(ty, DTensorType):  # the whole tensor's sizes
+        ty = ty.tensor_ty
     if not isinstance(ty, TensorType):
         return f"a tensor of {wanted.dtype}", str(ty)
     dims = tensor_dims(ty)
