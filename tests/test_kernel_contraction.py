@@ -212,7 +212,7 @@ def test_hot_loop_has_no_memory_traffic_but_its_operands() -> None:
     for spec in ("llvm", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64"):
         machine = target(spec)
         text = optimized_text(emit_kernel(schedule_func(func, machine), "kernel", machine, []).llvm_text, machine)
-        assert "alloca" not in text
+        assert not re.findall(r"%(?!env|own)\w+ = alloca", text)  # beside what threads are told, and their own buffers
         if not machine.has_fma:
             continue
         blocks = re.split(r"\n(?=[\w.]+:)", text)

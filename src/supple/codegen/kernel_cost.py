@@ -79,11 +79,13 @@ def estimate(root: For, target: Target) -> Expr:
             stack.append((node.body, path, unrolled, copies, halves))
         elif isinstance(node, (BufferStore, Bind, Evaluate)):
             count(node, path, unrolled, copies, halves)
+    inner = {id(n.loop_var) for n in pre_order(root) if isinstance(n, For)}
+    inner |= {id(n.var) for n in pre_order(root) if isinstance(n, Bind)}
     total: Expr = E.const(0, "int64")
     for key, units in leaves.items():
         product: Expr = E.const(max(1, units), "int64")
         for position, loop in enumerate(paths[key]):
-            product = E.Mul(product, _known_extent(loop, paths[key][:position]))
+            product = E.Mul(product, _known_extent(loop, paths[key][:position], inner))
         total = E.Add(total, product)
     return total
 
@@ -127,9 +129,8 @@ def _copies(indices: tuple[Expr, ...], unrolled: _Path) -> int:
     return _product(tuple(loop for loop in unrolled if id(loop.loop_var) in used))
 
 
-def _known_extent(loop: For, above: _Path) -> Expr:
-    """A loop's extent in terms of variables from outside; a guess where it depends on the loops above."""
-    inner = {id(a.loop_var) for a in above}
+def _known_extent(loop: For, above: _Path, inner: set[int]) -> Expr:
+    """A loop's extent in terms of variables from outside; a guess where it depends on others (``inner``)."""
     pending = [loop.extent]
     while pending:
         e = pending.pop()

@@ -97,7 +97,7 @@ def allocate(state: State, node: AllocBuffer) -> Task:
     known = size.constant
     on_stack = ty.scope.startswith("local") or state.region is not None
     if on_stack and known is not None and known <= STACK_BYTES:
-        name = state.builder.fresh("local")
+        name = state.builder.fresh("local" if ty.scope.startswith("local") else "own")
         kind = f"[{max(1, known)} x i8]"
         state.builder.allocas.append(f"  %{name} = alloca {kind}, align 64")
         pointer = Value(f"%{name}", "handle")

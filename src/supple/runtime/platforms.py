@@ -72,7 +72,7 @@ _WAITING = {  # machine: number of the futex call, the instruction
     "aarch64": (98, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)\n"),
 }
 
-_POOL_FUNCTIONS = ("syscall", "clock_gettime", "pthread_create", "pthread_detach", "pthread_sigmask")
+_POOL_FUNCTIONS = ("syscall", "clock_gettime", "sched_yield", "pthread_create", "pthread_detach", "pthread_sigmask")
 
 
 @functools.cache

@@ -9,7 +9,8 @@ down now, however late the taker is.
 
 A worker without work looks at its ticket for a while, then says so in ``parked`` and sleeps on the ticket; who sets a
 ticket looks at ``parked`` afterwards. Both are sequentially consistent, so one of the two sees the other. The caller
-waits for the last chunks in the same way. ``tests/test_threads.py`` checks all interleavings of this protocol.
+waits for the last chunks in the same way. After 0.1 ms both let other threads of the machine go first.
+``tests/test_threads.py`` checks all interleavings of this protocol.
 
 When a chunk fails, what it reported is kept if no chunk before it has failed, and chunks after it stop early: the
 error is the one that a single thread would meet first, whatever the number of threads. The first word of the
@@ -44,6 +45,7 @@ define i32 @parallel(ptr %ctx, ptr %body, ptr %env, i64 %extent, i64 %scratch, p
 _THREADED_IR = r"""
 declare i64 @syscall(i64, ...)
 declare i32 @clock_gettime(i32, ptr)
+declare i32 @sched_yield()
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(i64)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
@@ -173,7 +175,7 @@ idle:
   %start = call i64 @pool_now()
   br label %spin
 spin:
-  %i = phi i32 [ 0, %idle ], [ %i.next, %pause ], [ %i.next, %clock ]
+  %i = phi i32 [ 0, %idle ], [ %i.next, %pause ], [ %i.next, %polite ], [ %i.next, %yield ]
   %mine = call i1 @pool_take(ptr %slot)
   br i1 %mine, label %run, label %pause
 pause:
@@ -187,7 +189,13 @@ clock:
   %passed = sub i64 %now, %start
   %spins = load atomic i64, ptr @pool_spin monotonic, align 8
   %tired = icmp sgt i64 %passed, %spins
-  br i1 %tired, label %park, label %spin
+  br i1 %tired, label %park, label %polite
+polite:
+  %short = icmp slt i64 %passed, 100000
+  br i1 %short, label %spin, label %yield
+yield:
+  %yielded = call i32 @sched_yield()
+  br label %spin
 park:
   store atomic i32 1, ptr %parked seq_cst, align 4
   br label %check
@@ -335,15 +343,21 @@ stolen:
   %j.more = icmp ugt i64 %j.next, 0
   br i1 %j.more, label %steal, label %wait
 wait:
-  %tries = phi i32 [ 0, %stolen ], [ %tries.next, %pause ]
+  %tries = phi i32 [ 0, %stolen ], [ %tries.next, %pause ], [ %tries.next, %yield ]
   %pending = load atomic i32, ptr @job_pending seq_cst, align 4
   %finished = icmp eq i32 %pending, 0
   br i1 %finished, label %done, label %pause
 pause:
   PAUSE
   %tries.next = add i32 %tries, 1
-  %patient = icmp ult i32 %tries.next, 20000
-  br i1 %patient, label %wait, label %lie.down
+  %short = icmp ult i32 %tries.next, 2000
+  br i1 %short, label %wait, label %polite
+polite:
+  %patient = icmp ult i32 %tries.next, 6000
+  br i1 %patient, label %yield, label %lie.down
+yield:
+  %yielded = call i32 @sched_yield()
+  br label %wait
 lie.down:
   store atomic i32 1, ptr @job_waits seq_cst, align 4
   br label %check

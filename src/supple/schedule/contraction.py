@@ -3,11 +3,11 @@
 What ``C[i, j] += A[i, k] * B[k, j]`` becomes (6 x 16 tiles; the numbers follow from the target)::
 
     if M >= PACK_ROWS:
-        for jo in range(N / 16):                       # B in panels of 16 columns, contiguous along k
+        for jo in T.parallel(N / 16):                  # B in panels of 16 columns, contiguous along k
             Bp[jo, k, 0:16] = B[k, jo*16 : jo*16+16]
         for ko in blocks of k whose panels stay in cache:      # one, unless K is large
-            for ib in blocks of rows whose A stays in cache:
-                for jo in range(N / 16):
+            for ib in T.parallel(blocks of rows whose A stays in cache; with few rows: and of one panel each):
+                for jo in range(N / 16, or the block's panel):
                     for io in the block's tiles of 6 rows:     # the last one ends at the last row
                         acc[6, 16] = init, or what the block of k before left
                         for k in the block:
@@ -24,13 +24,17 @@ it up again does not round it): its bits depend neither on the number of rows no
 is one more tile that ends at the last row (rows it shares with the tile before are computed twice, to the same bits),
 and so is the rest of the columns where B is read in place. A sum that goes on from what the result holds may not be
 computed twice: there the rest is done row by row.
+
+Threads share blocks of rows from `ROWS_TO_SHARE` rows on, below that panels (tiles of columns where B is read in
+place): each then keeps its part of B in its own cache. There is one body for both, and for one thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from supple.analysis.contraction import Contraction, operand_load, read_contraction
+from supple.analysis.nest import Axis
 from supple.base import dtypes
 from supple.base.target import Target
 from supple.ir import expr as E
@@ -43,8 +47,11 @@ from supple.schedule.merge import can_merge, merge
 from supple.schedule.operands import Operands
 from supple.schedule.tiles import (
     PACK_ROWS,
+    ROWS_TO_SHARE,
     SMALL_ROWS,
+    SMALL_WORK,
     STREAM_ROWS,
+    STREAM_TILES,
     Block,
     Part,
     Stream,
@@ -72,12 +79,30 @@ class ContractionRule(Operands):
                 return L.when(many, self._packed(at), self._few_rows_transposed(at))
             return self._in_place(at) if many is False else L.when(many, self._packed(at), self._in_place(at))
 
-        nest = L.around(outer, {}, body)
-        allocations: list[Stmt] = [AllocBuffer(b) for b in self._buffers() if b is not None]
-        return L.block(*allocations, L.proved(nest))
+        def with_buffers(at: dict[Var, Expr]) -> Stmt:
+            made = body(at)
+            buffers = (self.packed, self.partial, self.wide)
+            return L.block(*(AllocBuffer(b) for b in buffers if b is not None), made)
 
-    def _buffers(self) -> tuple[Var | None, ...]:
-        return self.packed, self.rest, self.partial, self.waiting, self.few, self.wide
+        around = L.parallel_around if self._shares(outer) else L.around
+        return L.proved(around(outer, {}, with_buffers))
+
+    def _shares(self, outer: Sequence[Axis]) -> bool:
+        """Whether threads share the loops around rather than the inside: there are enough iterations for all of them,
+        or too little is done inside."""
+        known, dynamic = 1, False
+        for axis in outer:
+            size = L.constant(axis.extent)
+            known, dynamic = (known, True) if size is None else (known * size, dynamic)
+        if known >= 2 * self.target.cores:
+            return True
+        work = 1
+        for extent in (self.M, self.N, self.K, *(axis.extent for axis in self.outer_rows)):
+            size = L.constant(extent)
+            if size is None:
+                return False
+            work *= size
+        return dynamic and work <= SMALL_WORK
 
     # -------------------------------------------------------------------------------------------------------- many rows
 
@@ -145,8 +170,7 @@ class ContractionRule(Operands):
         panels = L.ceildiv(self.N, width)
         known = L.constant(panels)
         group = min(max(1, self.one.vectors // tile.vectors), known if known else 1)
-        self.few = Buffer("few", (L.number(group), self.K, L.number(width)), self.c.dtype)
-        few = self.few
+        few = Buffer("few", (L.number(group), self.K, L.number(width)), self.c.dtype)
         zero = E.const(0, self.c.dtype)
 
         def part_of(jg: Expr) -> Stmt:
@@ -173,9 +197,9 @@ class ContractionRule(Operands):
                 return BufferLoad(few, (E.Sub(panel, base), k, column))
 
             compute = self._few_rows_of_panels(at, L.number(group), source, base)
-            return L.block(L.loop("p", group, pack), compute)
+            return L.block(AllocBuffer(few), L.loop("p", group, pack), compute)
 
-        return L.loop("jg", L.ceildiv(panels, group), part_of)
+        return L.parallel("jg", L.ceildiv(panels, group), part_of)
 
     def _depth(self, tile: Tile) -> int:
         """How much of the reduction a block takes: its panels stay in the second-level cache."""
@@ -186,38 +210,57 @@ class ContractionRule(Operands):
         self, at: dict[Var, Expr], tile: Tile, first_panel: Expr, panels: Expr,
         source: Callable[[Expr, Expr, Expr], Expr], part: Callable[[Expr], Part] | None,
     ) -> Stmt:  # fmt: skip
-        """Blocks of row tiles whose part of A stays in the second-level cache, each with some panels of B."""
+        """Blocks of row tiles whose part of A stays in the second-level cache, each with some panels of B.
+
+        Threads share the blocks; where there are few rows, a block takes one panel only, so that they share panels.
+        """
         full = self._full_tiles(tile)
         depth = self._depth(tile)
         known = L.constant(self.K)
-        per_block: Expr
+        most: Expr
         rows_in_cache = max(1, self.target.l2_bytes // 4 // (tile.rows * dtypes.nbytes(self.c.dtype)))
         if known is not None:
-            per_block = L.number(max(1, rows_in_cache // max(1, min(known, depth))))
+            most = L.number(max(1, rows_in_cache // max(1, min(known, depth))))
         else:
             used = E.Min(E.Max(self.K, L.number(1)), L.number(depth))
-            per_block = E.Max(E.FloorDiv(L.number(rows_in_cache), used), L.number(1))
-        blocks = E.FloorDiv(E.Sub(E.Add(full, per_block), L.number(1)), per_block)
+            most = E.Max(E.FloorDiv(L.number(rows_in_cache), used), L.number(1))
+        sizes = L.Sizes()
+        cores = max(1, self.target.cores)
+        many = L.at_least(full, -(-ROWS_TO_SHARE // tile.rows))
+        fewest = sizes.bind("fewest", L.ratio(full, most))
+        shared = sizes.bind("shared", L.choose(many, L.mul(L.ceildiv(fewest, cores), cores), fewest))
+        per_block = sizes.bind("per_block", L.plain(E.Max(L.ratio(full, shared), L.number(1))))
+        blocks = sizes.bind("blocks", L.ratio(full, per_block))
+        wanted = L.choose(many, L.plain(E.Max(L.ratio(L.number(cores), blocks), L.number(1))), panels)
+        per_group = sizes.bind("per_group", L.plain(E.Max(L.ratio(panels, wanted), L.number(1))))
+        groups = sizes.bind("groups", L.ratio(panels, per_group))
 
-        def block_of(ib: Expr) -> Stmt:
-            first = E.Mul(ib, per_block)
+        def block_of(unit: Expr) -> Stmt:
+            own_sizes = L.Sizes()
+            first = own_sizes.bind("first", L.mul(L.quotient(unit, groups), per_block))
+            panel = own_sizes.bind("panel", L.mul(L.remainder(unit, groups), per_group))
             count = E.Min(per_block, E.Sub(full, first))
+            here = L.plain(E.Min(per_group, L.sub(panels, panel)))
 
             def tile_of(io: Expr, jo: Expr) -> Stmt:
                 number = E.Add(first, io)
                 own = None if part is None else part(number)
-                return self._micro(at, tile, self._first_row(number, tile), L.add(first_panel, jo), source, own)
+                return self._micro(at, tile, self._first_row(number, tile), jo, source, own)
 
             def rest(jo: Expr) -> Stmt:
                 if not self.idempotent:  # done row by row, after the blocks
                     return SeqStmt(())
                 own = None if part is None else part(full)
-                made = self._last_rows(at, tile, L.add(first_panel, jo), source, own)
+                made = self._last_rows(at, tile, jo, source, own)
                 return L.when(E.EQ(E.Add(first, count), full), made) if made is not None else SeqStmt(())
 
-            return L.loop("jo", panels, lambda jo: L.block(L.loop("io", count, lambda io: tile_of(io, jo)), rest(jo)))
+            def panel_of(jo: Expr) -> Stmt:
+                place = L.add(first_panel, panel, jo)
+                return L.block(L.loop("io", count, lambda io: tile_of(io, place)), rest(place))
 
-        return L.loop("ib", blocks, block_of)
+            return L.block(*own_sizes.statements, L.loop("jo", here, panel_of))
+
+        return L.block(*sizes.statements, L.parallel("ib", L.mul(blocks, groups), block_of))
 
     def _by_parts(self, tile: Tile, panels: Expr, body: Callable[[Expr, Callable[[Expr], Part] | None], Stmt]) -> Stmt:
         """Blocks of the reduction, in order; one, unless it is long."""
@@ -290,7 +333,7 @@ class ContractionRule(Operands):
             tile = Tile(rows, self.many.vectors, self.many.lanes)
 
             def of(count: Expr, first: Callable[[Expr], Expr], side_by_side: int) -> Stmt:
-                return L.loop("jo", count, lambda jo: L.loop("io", L.ceildiv(self.M, rows), lambda io: self._micro(
+                return L.parallel("jo", count, lambda jo: L.loop("io", L.ceildiv(self.M, rows), lambda io: self._micro(
                     at, tile, self._first_row(io, tile), first(jo) if base is None else E.Add(base, first(jo)), source,
                     group=side_by_side)))  # fmt: skip
 
@@ -314,7 +357,7 @@ class ContractionRule(Operands):
         source: Callable[[Expr, Expr, Expr], Expr],
     ) -> Stmt:  # fmt: skip
         single = Tile(1, tile.vectors, tile.lanes)
-        return L.loop("jo", panels, lambda jo: L.loop(
+        return L.parallel("jo", panels, lambda jo: L.loop(
             "i", count, lambda i: self._micro(at, single, L.add(first, i), jo, source)))  # fmt: skip
 
     def _micro(
@@ -334,9 +377,9 @@ class ContractionRule(Operands):
 
         # columns beyond the last are computed (on zeros) but neither read from the result nor stored
         fits = True if divisible else E.LE(E.Add(first_column, L.number(width)), self.N)
+        rest = self._rest_buffer(tile)
         begin = self._each(tile, lambda r, c: L.store(acc, (r, c), self.start(at, E.Add(row, r), column(c))))
         if not self.idempotent and fits is not True:
-            rest = self._rest_buffer(tile)
             begin = L.when(fits, begin, self._load_partial(at, tile, acc, rest, row, first_column))
 
         def step(k: Expr) -> Stmt:
@@ -351,7 +394,6 @@ class ContractionRule(Operands):
             sum_ = L.loop("k", part.count, lambda k: step(E.Add(first, k)))
         end = self._each(tile, lambda r, c: self.finish(at, E.Add(row, r), column(c), BufferLoad(acc, (r, c))))
         if fits is not True:
-            rest = self._rest_buffer(tile)
             spill = self._each(tile, lambda r, c: L.store(rest, (r, c), BufferLoad(acc, (r, c))))
             count = E.Sub(self.N, first_column)
             tail = L.loop("r", tile.rows, lambda r: L.loop("c", count, lambda c: self.finish(
@@ -363,7 +405,8 @@ class ContractionRule(Operands):
                 acc, (r, c), BufferLoad(waiting, (number, panel, r, c)))))  # fmt: skip
             end = L.when(part.is_last, end, self._each(tile, lambda r, c: L.store(
                 waiting, (number, panel, r, c), BufferLoad(acc, (r, c)))))  # fmt: skip
-        return L.block(AllocBuffer(acc), begin, sum_, end)
+        spare = () if fits is True else (AllocBuffer(rest),)
+        return L.block(AllocBuffer(acc), *spare, begin, sum_, end)
 
     def _micro_group(
         self, at: dict[Var, Expr], tile: Tile, row: Expr, panel: Expr, source: Callable[[Expr, Expr, Expr], Expr],
@@ -392,12 +435,13 @@ class ContractionRule(Operands):
                 )
             )
 
+        rest = self._rest_buffer(tile)
+
         def finish(p: Expr) -> Stmt:
             whole = self._each(tile, lambda r, c: self.finish(
                 at, E.Add(row, r), column(p, c), BufferLoad(acc, (p, r, c))))  # fmt: skip
             if divisible:
                 return whole
-            rest = self._rest_buffer(tile)
             first = E.Mul(E.Add(panel, p), L.number(width))
             spill = self._each(tile, lambda r, c: L.store(rest, (r, c), BufferLoad(acc, (p, r, c))))
             tail = L.loop("r", tile.rows, lambda r: L.loop("c", E.Sub(self.N, first), lambda c: self.finish(
@@ -405,7 +449,8 @@ class ContractionRule(Operands):
             return L.when(E.LE(E.Add(first, L.number(width)), self.N), whole, L.block(spill, tail))
 
         begin = each(lambda p, r, c: L.store(acc, (p, r, c), self.start(at, E.Add(row, r), column(p, c))))
-        return L.block(AllocBuffer(acc), begin, L.loop("k", self.K, step), L.unrolled("p", group, finish))
+        spare = () if divisible else (AllocBuffer(rest),)
+        return L.block(AllocBuffer(acc), *spare, begin, L.loop("k", self.K, step), L.unrolled("p", group, finish))
 
     def _load_partial(
         self, at: dict[Var, Expr], tile: Tile, acc: Var, rest: Var, row: Expr, first_column: Expr
@@ -423,9 +468,7 @@ class ContractionRule(Operands):
 
     def _rest_buffer(self, tile: Tile) -> Var:
         """Where a tile that is only partly inside the result goes on its way out."""
-        if self.rest is None:
-            self.rest = Buffer("rest", (L.number(self.many.rows), L.number(tile.columns)), self.c.dtype)
-        return self.rest
+        return Buffer("rest", (L.number(tile.rows), L.number(tile.columns)), self.c.dtype)
 
     def _each(self, tile: Tile, body: Callable[[Expr, Expr], Stmt]) -> Stmt:
         """All elements of a tile, rows and vectors written out."""
@@ -465,7 +508,7 @@ class ContractionRule(Operands):
 
             def overlapping(t: Tile, name: str) -> Stmt:
                 last = E.Sub(self.N, L.number(t.columns))
-                return L.loop(name, L.ceildiv(self.N, t.columns), lambda j: rows(lambda i: self._direct(
+                return L.parallel(name, L.ceildiv(self.N, t.columns), lambda j: rows(lambda i: self._direct(
                     at, t, i, E.Min(E.Mul(j, L.number(t.columns)), last))))  # fmt: skip
 
             def whole(t: Tile, name: str, then: Stmt) -> Stmt:
@@ -480,7 +523,8 @@ class ContractionRule(Operands):
         vectors = L.div(L.sub(self.N, after), tile.lanes)
         rest = L.add(after, L.mul(vectors, tile.lanes))
         return L.block(
-            L.loop("jo", wide, lambda j: rows(lambda i: self._direct(at, tile, i, E.Mul(j, L.number(tile.columns))))),
+            L.parallel("jo", wide, lambda j: rows(lambda i: self._direct(
+                at, tile, i, E.Mul(j, L.number(tile.columns))))),
             L.loop("jv", vectors, lambda j: rows(lambda i: self._direct(
                 at, narrow, i, E.Add(after, E.Mul(j, L.number(tile.lanes)))))),
             L.loop("c", L.sub(self.N, rest), lambda c: rows(lambda i: self._direct_scalar(
@@ -496,25 +540,38 @@ class ContractionRule(Operands):
         return depth * columns * dtypes.nbytes(self.c.dtype) > self.target.l2_bytes
 
     def _streamed(self, at: dict[Var, Expr], tile: Tile, rows: Callable[[Callable[[Expr], Stmt]], Stmt]) -> Stmt:
-        """Some rows of B at a time for all columns."""
-        if self.waiting is None:
-            shape = (L.number(2), L.number(max(PACK_ROWS, self.many.rows)), self.N)
-            self.waiting = Buffer("waiting", shape, self.c.dtype)
-        waiting = self.waiting
-        parts = L.ceildiv(self.K, STREAM_ROWS)
-        last_column = E.Sub(self.N, L.number(tile.columns))
+        """Some rows of B at a time for all columns, or for those of a thread."""
+        depth, columns = L.constant(self.K), L.constant(self.N)
+        assert depth is not None and columns is not None
+        tiles_in_all = -(-columns // tile.columns)
+        groups = max(1, min(self.target.cores, tiles_in_all // STREAM_TILES))
+        per_group = -(-tiles_in_all // groups)
+        shape = (L.number(2), L.number(max(PACK_ROWS, self.many.rows)), L.number((per_group + 1) * tile.columns))
+        parts = -(-depth // STREAM_ROWS)
+        last_column = L.number(columns - tile.columns)
 
-        def part(ko: Expr) -> Stmt:
-            first = E.Mul(ko, L.number(STREAM_ROWS))
-            side = E.FloorMod(ko, L.number(2))
-            stream = Stream(
-                first, E.Min(L.number(STREAM_ROWS), E.Sub(self.K, first)), E.EQ(ko, L.number(0)),
-                E.EQ(ko, L.sub(parts, L.number(1))), waiting, side, E.Sub(L.number(1), side),
-            )  # fmt: skip
-            return L.loop("jo", L.ceildiv(self.N, tile.columns), lambda j: rows(lambda i: self._direct(
-                at, tile, i, E.Min(E.Mul(j, L.number(tile.columns)), last_column), stream)))  # fmt: skip
+        def group_of(group: Expr) -> Stmt:
+            waiting = Buffer("waiting", shape, self.c.dtype)
+            first_tile = L.mul(group, per_group)
+            count = L.plain(E.Min(L.number(per_group), L.sub(L.number(tiles_in_all), first_tile)))
+            base = L.plain(E.Min(L.mul(first_tile, tile.columns), last_column))
 
-        return L.loop("ko", parts, part)
+            def part(ko: Expr) -> Stmt:
+                first = E.Mul(ko, L.number(STREAM_ROWS))
+                side = E.FloorMod(ko, L.number(2))
+                stream = Stream(
+                    first, E.Min(L.number(STREAM_ROWS), E.Sub(self.K, first)), E.EQ(ko, L.number(0)),
+                    E.EQ(ko, L.number(parts - 1)), waiting, side, E.Sub(L.number(1), side), base,
+                )  # fmt: skip
+
+                def place(j: Expr) -> Expr:
+                    return E.Min(E.Mul(L.add(first_tile, j), L.number(tile.columns)), last_column)
+
+                return L.loop("jo", count, lambda j: rows(lambda i: self._direct(at, tile, i, place(j), stream)))
+
+            return L.block(AllocBuffer(waiting), L.loop("ko", parts, part))
+
+        return L.parallel("jg", -(-tiles_in_all // per_group), group_of)
 
     def _direct(self, at: dict[Var, Expr], tile: Tile, row: Expr, first: Expr, stream: Stream | None = None) -> Stmt:
         acc = self._accumulator(tile)
@@ -533,9 +590,10 @@ class ContractionRule(Operands):
             place = stream
             sum_ = L.loop("k", place.count, lambda k: step(E.Add(place.first, k)))
             begin = L.when(place.is_first, begin, self._each(tile, lambda r, c: L.store(acc, (r, c), BufferLoad(
-                place.waiting, (place.source, E.Add(row, r), E.Add(first, c))))))  # fmt: skip
+                place.waiting, (place.source, E.Add(row, r), E.Sub(E.Add(first, c), place.base))))))  # fmt: skip
             end = L.when(place.is_last, end, self._each(tile, lambda r, c: L.store(
-                place.waiting, (place.target, E.Add(row, r), E.Add(first, c)), BufferLoad(acc, (r, c)))))  # fmt: skip
+                place.waiting, (place.target, E.Add(row, r), E.Sub(E.Add(first, c), place.base)),
+                BufferLoad(acc, (r, c)))))  # fmt: skip
         return L.block(AllocBuffer(acc), begin, sum_, end)
 
     def _direct_scalar(self, at: dict[Var, Expr], rows: int, row: Expr, column: Expr) -> Stmt:

@@ -9,7 +9,7 @@ from supple.analysis.nest import Axis
 from supple.base import dtypes
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, IntImm, Var
-from supple.ir.loop import AttrStmt, BufferStore, For, ForKind, IfThenElse, SeqStmt, seq
+from supple.ir.loop import AttrStmt, Bind, BufferStore, For, ForKind, IfThenElse, SeqStmt, seq
 from supple.ir.node import Expr, Node, Stmt
 from supple.ir.types import prim_type
 from supple.ir.walk import transform
@@ -17,6 +17,12 @@ from supple.sym.simplify import SHAPES
 
 PROVED = "tirx.proved_in_bounds"
 """The attribute of statements whose accesses are known to be in bounds."""
+
+MANY = 64
+"""Iterations that keep the threads of most machines busy."""
+
+MANY_ELEMENTS = 256
+"""Elements for which the time of a division is not felt."""
 
 Body = Callable[[Expr], Stmt]
 
@@ -60,6 +66,43 @@ def ceildiv(a: Expr, b: int) -> Expr:
     return div(add(a, b - 1), b)
 
 
+def ratio(a: Expr, b: Expr) -> Expr:
+    """``a`` divided by ``b``, rounded up."""
+    return plain(E.FloorDiv(E.Sub(E.Add(a, b), number(1)), b))
+
+
+def quotient(a: Expr, b: Expr) -> Expr:
+    """``a // b``."""
+    return plain(E.FloorDiv(a, b))
+
+
+def remainder(a: Expr, b: Expr) -> Expr:
+    """``a % b``."""
+    return plain(E.FloorMod(a, b))
+
+
+def choose(condition: Expr | bool, a: Expr, b: Expr) -> Expr:
+    """``a`` where the condition holds, else ``b``."""
+    if isinstance(condition, bool):
+        return a if condition else b
+    return E.Select(condition, a, b)
+
+
+class Sizes:
+    """Sizes that have names in the program, so that each is computed once. ``statements`` define them."""
+
+    def __init__(self) -> None:
+        self.statements: list[Stmt] = []
+
+    def bind(self, name: str, value: Expr) -> Expr:
+        """The size itself where it is a number or a variable, else a variable of that name."""
+        if isinstance(value, (IntImm, Var)):
+            return value
+        var = Var(name, prim_type("int64"))
+        self.statements.append(Bind(var, value))
+        return var
+
+
 def constant(e: Expr) -> int | None:
     """The value of a size that is known."""
     simple = plain(e)
@@ -85,6 +128,11 @@ def unrolled(name: str, extent: int, body: Body) -> Stmt:
 def vectorized(name: str, extent: int, body: Body) -> Stmt:
     """A loop whose iterations run at once."""
     return loop(name, extent, body, ForKind.VECTORIZED)
+
+
+def parallel(name: str, extent: Expr | int, body: Body) -> Stmt:
+    """A loop whose iterations threads may share."""
+    return loop(name, extent, body, ForKind.PARALLEL)
 
 
 def when(condition: Expr | bool, then: Stmt, otherwise: Stmt | None = None) -> Stmt:
@@ -113,6 +161,42 @@ def around(axes: Sequence[Axis], at: dict[Var, Expr], body: Callable[[dict[Var, 
         return body(at)
     first = axes[0]
     return loop(first.var.name, plain(first.extent), lambda i: around(axes[1:], {**at, first.var: i}, body))
+
+
+def parallel_around(
+    axes: Sequence[Axis], at: dict[Var, Expr], body: Callable[[dict[Var, Expr]], Stmt], inner: int | None = None
+) -> Stmt:
+    """Like `around`, the outermost loop shared among threads.
+
+    Where the first axis may be short, it is one loop with the next, unless so little is done inside (``inner``: the
+    elements of an iteration, None: not known) that the division for each iteration would be felt.
+    """
+    long = [axis for axis in axes if constant(axis.extent) != 1]
+    ones = {axis.var: number(0) for axis in axes if constant(axis.extent) == 1}
+    here: dict[Var, Expr] = {**at, **ones}
+    if not long:
+        return body(here)
+    first = long[0]
+    rest = inner
+    for axis in long[2:]:
+        size = constant(axis.extent)
+        rest = None if rest is None or size is None else rest * size
+    enough = constant(first.extent)
+    if len(long) == 1 or (enough is not None and enough >= MANY) or (rest is not None and rest < MANY_ELEMENTS):
+        name = first.var.name
+        return parallel(name, plain(first.extent), lambda i: around(long[1:], {**here, first.var: i}, body))
+    second = long[1]
+    width = plain(second.extent)
+    outer, within = (Var(axis.var.name, prim_type("int64")) for axis in (first, second))
+
+    def both(position: Expr) -> Stmt:
+        return block(
+            Bind(outer, E.FloorDiv(position, width)),
+            Bind(within, E.FloorMod(position, width)),
+            around(long[2:], {**here, first.var: outer, second.var: within}, body),
+        )
+
+    return parallel(f"{first.var.name}_{second.var.name}", mul(first.extent, width), both)
 
 
 def proved(body: Stmt) -> Stmt:

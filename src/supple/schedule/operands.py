@@ -32,10 +32,7 @@ class Operands:
         self.outer_columns = c.columns[:-1]
         self.idempotent = c.init is not None
         self.packed: Var | None = None
-        self.rest: Var | None = None
         self.partial: Var | None = None
-        self.waiting: Var | None = None
-        self.few: Var | None = None
         self.wide: Var | None = None
         self.reads_wide = False
 
@@ -107,7 +104,7 @@ class Operands:
         lanes = self.many.lanes if self.c.nest.axis(load.indices[-1]) is self.k else 1
         vectors = L.div(self.K, lanes)
         done = L.mul(vectors, lanes)
-        fill = L.loop("i", self.M, lambda i: L.block(
+        fill = L.parallel("i", self.M, lambda i: L.block(
             L.loop("kv", vectors, lambda v: L.vectorized(
                 "k", lanes, lambda lane: copy(i, E.Add(E.Mul(v, L.number(lanes)), lane)))),
             L.loop("k", L.sub(self.K, done), lambda k: copy(i, L.add(done, k))),
@@ -145,11 +142,11 @@ class Operands:
         blocks = L.div(block.depth, PACK_DEPTH)
         done = L.mul(blocks, PACK_DEPTH)
         if self.c.right_is_transposed:
-            full = [L.loop("jo", whole, lambda panel: self._transposed_panel(
+            full = [L.parallel("jo", whole, lambda panel: self._transposed_panel(
                 tile, block.depth, lambda k, c: copy(panel, k, c)))]  # fmt: skip
         else:  # some rows at a time: a few streams are read, and what is written to a panel lies together
             full = [
-                L.loop("kb", blocks, lambda kb: down(L.mul(kb, PACK_DEPTH), PACK_DEPTH)),
+                L.parallel("kb", blocks, lambda kb: down(L.mul(kb, PACK_DEPTH), PACK_DEPTH)),
                 down(done, L.sub(block.depth, done)),
             ]
         is_last: Expr | bool = True

@@ -4,14 +4,15 @@ Rows (the reduced axis is contiguous)::
 
     for i, k in T.grid(M, K): C[i] = C[i] + X[i, k]             # before
 
-    for i in range(M):                                          # after: 4 vectors of partial sums,
+    for i in T.parallel(M):                                     # after: 4 vectors of partial sums,
         acc[0:32] = 0
         for v in range(K / 32): acc[0:32] += X[i, 32*v : 32*v+32]
         C[i] = init + (sum of acc, halving) + (the rest, in order)
 
 Columns (the kept axis is contiguous): vectors along the kept axis, each lane summed in order. Anything else: the sum in
 a register, in order. Which partial sums there are depends on the reduced extent only, so a row's result is bitwise the
-same for every number of rows. Integers wrap, so any order is exact; NaN propagates through extrema in any order.
+same for every number of rows, and of threads, which share the rows (or the columns). Integers wrap, so any order is
+exact; NaN propagates through extrema in any order.
 """
 
 from __future__ import annotations
@@ -114,14 +115,15 @@ def schedule_reduction(nest: Nest, target: Target) -> Stmt | None:
     spatial = [axis for axis in (nest.axis(index) for index in nest.store.indices) if axis is not None]
     last = nest.axis(nest.store.indices[-1]) if nest.store.indices else None
     if last is not None and rule.contiguous_along(last) and L.constant(last.extent) != 1:
-        made = L.around(spatial[:-1], {}, lambda at: rule.columns(at, last, reduce))
+        rule.alone = all(L.constant(axis.extent) == 1 for axis in spatial[:-1])
+        made = L.parallel_around(spatial[:-1], {}, lambda at: rule.columns(at, last, reduce))
     else:
         row = next((a for a in reversed(reduce) if rule.contiguous_along(a)), None)
         if row is not None and update.identity is not None:
             rest = [a for a in reduce if a is not row]
-            made = L.around(spatial, {}, lambda at: rule.rows(at, row, rest))
+            made = L.parallel_around(spatial, {}, lambda at: rule.rows(at, row, rest))
         else:
-            made = L.around(spatial, {}, lambda at: rule.in_order(at, reduce))
+            made = L.parallel_around(spatial, {}, lambda at: rule.in_order(at, reduce))
     return L.block(*(AllocBuffer(b) for b in rule.buffers), L.proved(made))
 
 
@@ -131,6 +133,7 @@ class _Rule:
         self.update = update
         self.lanes = lanes_of(nest, target)
         self.buffers: list[Var] = []
+        self.alone = False  # no loop around the columns
 
     def contiguous_along(self, axis: Axis) -> bool:
         """Whether lanes along an axis load neighbours (or one element), and some load does vary with it."""
@@ -185,7 +188,7 @@ class _Rule:
         vectors = L.div(L.sub(extent, after), self.lanes)
         rest = L.add(after, L.mul(vectors, self.lanes))
         return L.block(
-            L.loop("jo", tiles, lambda j: some(UNROLL)(L.mul(j, wide))),
+            (L.parallel if self.alone else L.loop)("jo", tiles, lambda j: some(UNROLL)(L.mul(j, wide))),
             L.loop("jv", vectors, lambda j: some(1)(L.add(after, L.mul(j, self.lanes)))),
             L.loop("j", L.sub(extent, rest), lambda j: self.in_order({**at, kept.var: L.add(rest, j)}, reduce)),
         )

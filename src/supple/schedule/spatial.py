@@ -2,9 +2,11 @@
 
 for i, j in T.grid(M, N): Z[i, j] = max(X[i, j], 0)         # before
 
-for v in range(M * N / 8):                                  # after: contiguous axes are one loop,
-    Z_[8*v : 8*v+8] = max(X_[8*v : 8*v+8], 0)               # which runs in vectors,
+for v in T.parallel(M * N / 8):                             # after: contiguous axes are one loop,
+    Z_[8*v : 8*v+8] = max(X_[8*v : 8*v+8], 0)               # which runs in vectors, shared by threads,
 for t in range(M * N % 8): ...                              # the rest element by element
+
+Axes that cannot be one loop stay around it; then the outermost is the one that threads share.
 """
 
 from __future__ import annotations
@@ -36,10 +38,12 @@ def schedule_spatial(nest: Nest, target: Target) -> Stmt | None:
         last = next(a for a in nest.axes if not any(a is o for o in outer))
     store = nest.store
 
-    def inner(at: dict[Var, Expr]) -> Stmt:
-        return strips(last.extent, width, lambda position: L.at(store, {**at, last.var: position}))
+    alone = all(L.constant(axis.extent) == 1 for axis in outer)
 
-    return L.block(*views, L.proved(L.around(outer, {}, inner)))
+    def inner(at: dict[Var, Expr]) -> Stmt:
+        return strips(last.extent, width, lambda position: L.at(store, {**at, last.var: position}), shared=alone)
+
+    return L.block(*views, L.proved(L.parallel_around(outer, {}, inner, L.constant(last.extent))))
 
 
 def lanes_of(nest: Nest, target: Target) -> int:
@@ -49,12 +53,13 @@ def lanes_of(nest: Nest, target: Target) -> int:
     return target.lanes(max(max(16 if dtypes.is_float(kind) else 8, dtypes.row(kind).bits) for kind in kinds))
 
 
-def strips(extent: Expr, width: int, body: L.Body) -> Stmt:
-    """A loop in vectors of ``width``, then the rest one by one."""
+def strips(extent: Expr, width: int, body: L.Body, *, shared: bool = False) -> Stmt:
+    """A loop in vectors of ``width``, then the rest one by one. ``shared``: threads share the vectors."""
+    vectors = L.parallel if shared else L.loop
     whole = L.div(L.plain(extent), width)
     done = L.mul(whole, width)
     return L.block(
-        L.loop("v", whole, lambda v: L.vectorized("lane", width, lambda lane: body(
+        vectors("v", whole, lambda v: L.vectorized("lane", width, lambda lane: body(
             E.Add(E.Mul(v, L.number(width)), lane)))),
         L.loop("t", L.sub(L.plain(extent), done), lambda t: body(L.add(done, t))),
     )  # fmt: skip
