@@ -13,6 +13,7 @@ from typing import Any
 from supple.base.errors import SuppleError
 from supple.base.registry import did_you_mean
 from supple.compat.table import ROWS
+from supple.ir.print_style import set_default_style
 
 _ROOTS = ("tvm", "tvm_ffi")
 _MODULES = {row.old: row.new for row in ROWS if ":" not in row.new}
@@ -87,3 +88,4 @@ def install_as_tvm() -> None:
             )
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
+    set_default_style("relax")

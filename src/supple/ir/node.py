@@ -112,16 +112,16 @@ class Node:
     span: Span | None = dataclasses.field(default=None, kw_only=True, metadata={"role": Role.IGNORE})
 
     def script(self, show_meta: bool = False, **options: Any) -> str:
-        """The node as TVMScript text; ``show_meta`` includes the data of large constants. Other options of Relax's
-        printer are accepted and change nothing."""
-        return _printer[0](self, show_meta) if _printer else f"{type(self).__name__}(...)"
+        """The node as TVMScript text; ``show_meta`` includes the data of large constants, ``style="relax"`` is Relax's
+        layout. The other options are those of Relax's printer (`supple.ir.print_style.PrintOptions`)."""
+        return _printer[0](self, show_meta, **options) if _printer else f"{type(self).__name__}(...)"
 
-    def show(self, show_meta: bool = False, **options: Any) -> None:
-        """Print `script`, in colour on a terminal (other options of Relax's printer change nothing)."""
+    def show(self, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
+        """Print `script`, in colour on a terminal."""
         if _shower:
-            _shower[0](self, show_meta)
+            _shower[0](self, style, black_format, **options)
         else:
-            print(self.script(show_meta))
+            print(self.script())
 
     def same_as(self, other: object) -> bool:
         """Identity (Relax's spelling of ``is``)."""

@@ -16,7 +16,8 @@ from supple.ir.expr import Call, FloatImm, IntImm, Var
 from supple.ir.loop import BufferRegion
 from supple.ir.node import Expr, Type
 from supple.ir.op import REQUIRED, Op, Param
-from supple.ir.print_names import Names, float_text, literal, quote
+from supple.ir.print_names import Names, float_text, quote
+from supple.ir.print_style import PrintOptions, print_options
 from supple.ir.print_types import TypePrinter
 from supple.ir.structural import structural_equal
 from supple.ir.types import BufferType
@@ -25,7 +26,6 @@ from supple.ir.walk import pre_order
 ATOM = 20
 UNARY = 11
 _MAX_DEPTH = 80  # deeper expressions are cut into named parts: Python's parser nests at most 200 parentheses
-_MAX_INLINE = 16  # elements of a constant that is written out
 
 _INFIX: dict[type[Expr], tuple[str, int]] = {
     E.Or: ("or", 1),
@@ -44,6 +44,13 @@ _INFIX: dict[type[Expr], tuple[str, int]] = {
     E.FloorMod: ("%", 10),
 }
 _COMPARISON = 4
+_BITWISE = {
+    "tirx.bitwise_or": ("|", 5),
+    "tirx.bitwise_xor": ("^", 6),
+    "tirx.bitwise_and": ("&", 7),
+    "tirx.shift_left": ("<<", 8),
+    "tirx.shift_right": (">>", 8),
+}
 
 Piece = tuple[str, int, int]  # text, precedence, depth
 
@@ -51,8 +58,11 @@ Piece = tuple[str, int, int]  # text, precedence, depth
 class ExprPrinter(TypePrinter):
     """Prints expressions; ``hoist`` names a part of an expression that would nest too deep."""
 
-    def __init__(self, names: Names | None = None) -> None:
-        self.names = names or Names()
+    def __init__(self, options: PrintOptions | None = None) -> None:
+        self.options = options or print_options()
+        self.style = self.options.style
+        self.int_dtype = "int32"
+        self.names = Names(self.options.reserved, self.options.show_object_address)
         self.printed: set[int] = set()  # variables that occurred
         self.quoted = False  # inside a signature: a dimension with symbols is text
         self.constants: list[G.Constant] = []
@@ -60,6 +70,8 @@ class ExprPrinter(TypePrinter):
         self.announce: Callable[[Var], None] | None = None  # declares a variable that an expression binds
         self.functions: dict[str, str] = {}  # name of a function of the module -> its name in the text
         self.infos: dict[str, Any] = {}  # the module's global infos: virtual devices and meshes are named by them
+        self.type_variables: list[str] = []  # names of symbols that the text declares before everything else
+        self.in_sight: set[int] = set()  # symbols that a signature may name without quotes
 
     # ------------------------------------------------------------------------------------------------- expressions
 
@@ -112,20 +124,24 @@ class ExprPrinter(TypePrinter):
         yield from ()
         return f"<{type(e).__name__}>", ATOM, 0
 
+    def name_of(self, var: Var) -> str:
+        """A variable's name."""
+        return self.names.get(var)
+
     def _var(self, e: Var) -> Any:
         yield from ()
-        name = self.names.get(e)
+        name = self.name_of(e)
         self.printed.add(id(e))
         return (f"{name}.data" if isinstance(e.ty, BufferType) else name), ATOM, 0
 
     def _int(self, e: IntImm) -> Any:
         yield from ()
-        text = literal(e)
+        text = self.literal(e)
         return text, UNARY if text.startswith("-") else ATOM, 0
 
     def _float(self, e: FloatImm) -> Any:
         yield from ()
-        return literal(e), ATOM, 0
+        return self.literal(e), ATOM, 0
 
     def _string(self, e: E.StringImm) -> Any:
         yield from ()
@@ -138,12 +154,13 @@ class ExprPrinter(TypePrinter):
         left: Piece = yield e.a
         right: Piece = yield e.b
         logical = isinstance(e, (E.And, E.Or))
-        if not logical and isinstance(e.a, IntImm) and not isinstance(e.b, IntImm) and e.a.dtype != "bool":
+        implied = not logical and not self.style.typed_numbers
+        if implied and isinstance(e.a, IntImm) and not isinstance(e.b, IntImm) and e.a.dtype != "bool":
             left = _bare(e.a)
-        if not logical and isinstance(e.b, IntImm) and e.b.dtype != "bool":
+        if implied and isinstance(e.b, IntImm) and e.b.dtype != "bool":
             right = _bare(e.b)
-            if isinstance(e.a, IntImm):  # two bare numbers would be added by Python
-                left = f"T.{e.a.dtype}({e.a.value})", ATOM, 0
+        if not logical and _is_number(e.a) and _is_number(e.b):  # two bare numbers would be added by Python
+            left = self.attr(e.a), ATOM, 0
         if logical and not _is_bool(e):
             return (yield from self._function(f"T.{type(e).__name__}", (e.a, e.b)))
         above = precedence + 1 if precedence == _COMPARISON else precedence
@@ -202,23 +219,37 @@ class ExprPrinter(TypePrinter):
             piece: Piece = yield index
             texts.append(piece[0])
             depth = max(depth, piece[2])
-        return f"{self.names.get(e.buffer)}[{', '.join(texts) or '()'}]", ATOM, depth + 1
+        return f"{self.name_of(e.buffer)}[{', '.join(texts) or '()'}]", ATOM, depth + 1
+
+    def _bitwise(self, e: Call, symbol: str, precedence: int) -> Any:
+        left: Piece = yield e.args[0]
+        right: Piece = yield e.args[1]
+        if _is_number(e.args[0]) and _is_number(e.args[1]):
+            left = self.attr(e.args[0]), ATOM, 0
+        text = f"{_wrap(left, precedence)} {symbol} {_wrap(right, precedence + 1)}"
+        return text, precedence, max(left[2], right[2]) + 1
 
     def _call(self, e: Call) -> Any:
         op = e.op
         if isinstance(op, Op) and op.name.startswith("tirx."):
             name = op.name.partition(".")[2]
-            said = op.facts.get("result")
-            if said == "first":
+            if self.style.infix and op.name in _BITWISE:
+                return (yield from self._bitwise(e, *_BITWISE[op.name]))
+            if self.style.infix and op.name == "tirx.bitwise_not" and not _is_number(e.args[0]):
+                inner = yield e.args[0]
+                return f"~{_wrap(inner, UNARY)}", UNARY, inner[2] + 1
+            place = op.facts.get("result")
+            if place == "first":
                 first = quote(e.ty_args[0].dtype)  # type: ignore[attr-defined]
                 inner = yield from self._function("", e.args)
                 return f"T.{name}({first}{', ' if e.args else ''}{inner[0][1:]}", ATOM, inner[2]
-            if said == "last":
+            if place == "last":
                 last = quote(e.ty_args[0].dtype)  # type: ignore[attr-defined]
                 return (yield from self._function(f"T.{name}", e.args, last))
             if name == "call_packed":
-                dtype = quote(e.ty_args[0].dtype)  # type: ignore[attr-defined]
-                return (yield from self._function("T.call_packed", e.args, f"dtype={dtype}"))
+                result = e.ty_args[0].dtype  # type: ignore[attr-defined]
+                said = [] if self.style.calls_stand_alone and result == "int32" else [f"dtype={quote(result)}"]
+                return (yield from self._function("T.call_packed", e.args, *said))
             return (yield from self._function(f"T.{name}", e.args))
         if isinstance(op, Op):
             special = _CALL_FORMS.get(op.facts.get("prints", ""))
@@ -244,7 +275,7 @@ class ExprPrinter(TypePrinter):
         if isinstance(value, E.StringImm):
             return f"R.str({text})"
         if E.is_scalar(value) and not isinstance(value, (Var, Call, G.DataTypeImm)):
-            return f"R.prim_value({text})"
+            return self.style.scalar_argument.format(text)
         return text
 
     def value(self, e: Expr) -> str:
@@ -275,24 +306,30 @@ class ExprPrinter(TypePrinter):
             return quote(arg.global_symbol)
         if param.kind == "shape" and isinstance(arg, G.ShapeExpr):
             inner = ", ".join(self.dim(v) for v in arg.values)
-            return f"({inner},)" if len(arg.values) == 1 else f"({inner})"
+            comma = "," if len(arg.values) == 1 and self.style.shape_argument[0] == "(" else ""
+            return self.style.shape_argument.format(inner + comma)
         return self._as_value(arg, text)
 
     def _attributes(self, op: Op, attrs: dict[str, Any]) -> list[str]:
         defaults = {p.name: p.default for p in op.params if p.is_attr}
         texts = []
         for name, value in attrs.items():
-            default = defaults.get(name, REQUIRED)
+            default = REQUIRED if self.style.all_attributes else defaults.get(name, REQUIRED)
             if default is not REQUIRED and type(default) is type(value) and default == value:
                 continue
-            texts.append(f"{name}={self.attr(value)}")
+            text = self.attr(value)
+            if f"{op.name}.{name}" in self.style.string_attributes:
+                text = f"R.str({text})"
+            texts.append(f"{name}={text}")
         return texts
 
     def _types(self, keyword: str, types: tuple[Type, ...]) -> list[str]:
         if not types:
             return []
-        texts = [self.type(t) for t in types]
-        return [f"{keyword}={texts[0] if len(texts) == 1 else '[' + ', '.join(texts) + ']'}"]
+        inner = ", ".join(self.type(t) for t in types)
+        if keyword == "out_ty":
+            return [f"out_ty={inner if len(types) == 1 else '[' + inner + ']'}"]
+        return [f"{keyword}={(self.style.one_type if len(types) == 1 else self.style.several_types).format(inner)}"]
 
     def _destination(self, e: Call) -> Any:
         op = e.op
@@ -301,9 +338,12 @@ class ExprPrinter(TypePrinter):
         first = quote(e.args[0].global_symbol) if isinstance(e.args[0], G.ExternFunc) else callee[0]
         args: Piece = yield e.args[1]
         texts = [first, args[0]]
+        if self.style.types_first:
+            texts += self._types("out_ty", e.ty_args)
         if "inplace_indices" in e.attrs:
             texts.append(f"inplace_indices={list(e.attrs['inplace_indices'])}")
-        texts += self._types("out_ty", e.ty_args)
+        if not self.style.types_first:
+            texts += self._types("out_ty", e.ty_args)
         if len(e.args) > 2:
             symbols: Piece = yield e.args[2]
             texts.append(f"tir_vars={symbols[0]}")
@@ -329,6 +369,8 @@ class ExprPrinter(TypePrinter):
         return f"R.memory.view({', '.join(texts)})", ATOM, 1
 
     def _tuple(self, e: G.Tuple) -> Any:
+        if not e.fields:
+            return self.style.empty_tuple, ATOM, 1
         texts = yield from self._values(e.fields)
         inner = ", ".join(texts)
         return (f"({inner},)" if len(texts) == 1 else f"({inner})"), ATOM, 1
@@ -347,7 +389,9 @@ class ExprPrinter(TypePrinter):
 
     def _global(self, e: G.GlobalVar) -> Any:
         yield from ()
-        return f"cls.{self.functions.get(e.name_hint, e.name_hint)}", ATOM, 0
+        name = self.functions.get(e.name_hint, e.name_hint)
+        alone = self.style.declare_free and e.name_hint not in self.functions  # outside of a module
+        return (name if alone else f"{self.options.module_alias}.{name}"), ATOM, 0
 
     def _extern(self, e: G.ExternFunc) -> Any:
         yield from ()
@@ -360,12 +404,12 @@ class ExprPrinter(TypePrinter):
 
     def _constant(self, e: G.Constant) -> Any:
         yield from ()
-        text = inline_constant(e.data)
+        text = inline_constant(e.data, self.style.inline_elements, self.style.float_digits)
         if text is None:
             number = next((i for i, c in enumerate(self.constants) if c is e), len(self.constants))
             if number == len(self.constants):
                 self.constants.append(e)
-            text = f'metadata["supple.Constant"][{number}]'
+            text = f'metadata["{self.style.constants}"][{number}]'
         return text, ATOM, 0
 
     # ---------------------------------------------------------------------------------------------------- dimensions
@@ -374,8 +418,14 @@ class ExprPrinter(TypePrinter):
         """One dimension: a bare number has the dtype ``default``; with symbols in a signature it is text."""
         if isinstance(e, IntImm):
             return str(e.value) if e.dtype == default else f"T.{e.dtype}({e.value})"
+        if self.quoted and isinstance(e, Var) and id(e) in self.in_sight:
+            return self.expr(e)
         text = self.expr(e)
-        return quote(text) if self.quoted and any(isinstance(n, Var) for n in pre_order(e)) else text
+        if not self.quoted or not any(isinstance(n, Var) for n in pre_order(e)):
+            return text
+        if self.style.type_variables and isinstance(e, Var) and e.dtype != "int64":
+            self.in_sight.add(id(e))  # the first occurrence says what it is
+        return quote(text)
 
     def bounds(self, low: Expr, extent: Expr) -> tuple[str, str] | None:
         """The ends of a half-open range whose extent the parser finds again; None when the dtypes differ."""
@@ -388,7 +438,7 @@ class ExprPrinter(TypePrinter):
                 row = dtypes.row(low.dtype)
                 if not low.value + extent.value < 1 << (row.bits - 1):
                     return None
-                return literal(low), literal(IntImm(low.value + extent.value, low.dtype))
+                return self.literal(low), self.literal(IntImm(low.value + extent.value, low.dtype))
         total = E.Add(low, extent)
         if isinstance(extent, E.Sub) and structural_equal(extent.b, low) and not isinstance(low, IntImm):
             if not (isinstance(extent.a, E.Add) and structural_equal(extent.a.a, low)):
@@ -405,7 +455,11 @@ class ExprPrinter(TypePrinter):
                 continue
             ends = self.bounds(r.min, r.extent)
             texts.append(f"{ends[0]}:{ends[1]}" if ends else f"T.Range({self.expr(r.min)}, {self.expr(r.extent)})")
-        return f"{self.names.get(region.buffer)}[{', '.join(texts) or '()'}]"
+        return f"{self.name_of(region.buffer)}[{', '.join(texts) or '()'}]"
+
+
+def _is_number(e: Expr) -> bool:
+    return isinstance(e, IntImm) and e.dtype != "bool"
 
 
 def _wrap(piece: Piece, minimum: int) -> str:
@@ -421,11 +475,13 @@ def _is_bool(e: E.BinaryOp) -> bool:
     return E.scalar_dtype(e.a).startswith("bool")
 
 
-def inline_constant(data: Any) -> str | None:
+def inline_constant(data: Any, limit: int = 16, digits: int = 0) -> str | None:
     """``R.const(...)`` of a small constant; None when it is large or would not read back to the same bytes."""
     array = np.asarray(data)
     name = dtypes.from_numpy(array.dtype)
-    if array.size > _MAX_INLINE or (array.size == 0 and array.ndim > 0):
+    if array.size > limit > 0 or (array.size == 0 and array.ndim > 0):
+        return None
+    if limit == 0 and (array.ndim > 0 or not array.dtype.isbuiltin):  # the kinds that numpy has not among them
         return None
 
     def text(value: Any) -> str:
@@ -435,7 +491,7 @@ def inline_constant(data: Any) -> str | None:
 
     def number(value: Any) -> Any:
         if dtypes.is_float(name):
-            shown = float_text(float(value), name)
+            shown = float_text(float(value), name, digits)
             return f"float({shown})" if shown.startswith('"') else shown
         return value.item()
 

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from supple.ir import graph as G
-from supple.ir.expr import DataflowVar, Var
+from supple.ir.expr import Call, DataflowVar, Var
 from supple.ir.graph import BindingBlock, DataflowBlock, Function, GlobalVar, SeqExpr
 from supple.ir.loop import IndexMap
 from supple.ir.node import Expr, Type
+from supple.ir.op import Op
 from supple.ir.print_loop import LinePrinter
 from supple.ir.print_names import quote
+from supple.ir.print_style import PrintOptions
 from supple.ir.structural import structural_equal
-from supple.ir.types import PrimType
+from supple.ir.types import PrimType, TupleType
 from supple.ir.walk import pre_order
 
 
 class GraphPrinter(LinePrinter):
     """Prints graph functions and bindings."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, options: PrintOptions | None = None) -> None:
+        super().__init__(options)
+        self.int_dtype = self.style.graph_ints
         self._declared: set[int] = set()
+        self._used: set[int] = set()  # variables without a value to speak of that are used nevertheless
 
     def function(self, func: Function, name: str, given_name: str | None = None) -> None:
         """``@R.function`` and ``def``; ``given_name`` is the module's name for it when that is no identifier."""
@@ -36,17 +43,20 @@ class GraphPrinter(LinePrinter):
         shown = {k: v for k, v in func.attrs.items() if not (k == "global_symbol" and v == (given_name or name))}
         if shown:
             self.line(f"R.func_attr({self.attr(shown)})")
-        if any(isinstance(n, GlobalVar) for n in pre_order(func.body)):
-            self.line("cls = Module")
+        called = [n for n in pre_order(func.body) if isinstance(n, GlobalVar)]
+        if any(n.name_hint in self.functions or not self.style.declare_free for n in called):
+            self.line(f"{self.options.module_alias} = {self.module or 'Module'}")
         self._body(func)
         self.indent -= 1
         self.names.close_scope()
 
     def _body(self, func: Function) -> None:
-        symbols = self._body_symbols(func)
+        self._used |= _used_units(func.body) if self.style.calls_stand_alone else set()
+        symbols = self._body_symbols(func) if not self.style.declare_free else []
         start, before = len(self.lines), self.printed
         self.printed = set()
         self.sequence(func.body)
+        self.statement()
         self.line(f"return {self.value(func.body.body)}")
         self.declare([s for s in symbols if id(s) in self.printed], start)
         self.printed |= before
@@ -56,6 +66,7 @@ class GraphPrinter(LinePrinter):
         for param in func.params:
             if isinstance(param.ty, PrimType):
                 self.names.define(param)
+        self.declare_types([*(p.ty for p in func.params), func.ret_ty], func.params)
         self.quoted = True
         types = [(param, self.type(param.ty)) for param in func.params]
         params = [f"{self.names.get(param)}: {text}" for param, text in types]
@@ -91,6 +102,7 @@ class GraphPrinter(LinePrinter):
             return
         previous: BindingBlock | None = None
         for block in body.blocks:
+            self.statement()
             if isinstance(block, DataflowBlock):
                 self._dataflow(block)
             elif not block.bindings or (previous is not None and not isinstance(previous, DataflowBlock)):
@@ -103,6 +115,7 @@ class GraphPrinter(LinePrinter):
                 self.indent -= 1
             else:
                 for binding in block.bindings:
+                    self.statement()
                     self.binding(binding)
             previous = block
 
@@ -120,21 +133,35 @@ class GraphPrinter(LinePrinter):
         if isinstance(binding, G.MatchCast):
             value = self.value(binding.value)
             ty = self.type(binding.ty)
-            self.line(f"{self.names.define(binding.var)} = R.match_cast({value}, {ty})")
+            annotation = self._annotation(binding.var, binding.value) if self.style.annotate_all else ""
+            self.line(f"{self.names.define(binding.var)}{annotation} = R.match_cast({value}, {ty})")
         elif isinstance(binding, G.VarBinding):
             if isinstance(binding.value, G.If):
                 self._if(binding.var, binding.value)
             elif isinstance(binding.value, Function):
                 self.function_value(binding.var, binding.value)
+            elif self._stands_alone(binding):
+                self.line(self.value(binding.value))
             else:
                 text = self.value(binding.value)
+                if self.style.bare_tuples and isinstance(binding.value, G.Tuple) and len(binding.value.fields) > 1:
+                    text = text[1:-1]
                 annotation = self._annotation(binding.var, binding.value)
                 self.line(f"{self.names.define(binding.var)}{annotation} = {text}")
         else:
             self.line(f"<{type(binding).__name__}>")
 
+    def _stands_alone(self, binding: G.VarBinding) -> bool:
+        """Whether a binding is written as its value alone: the result is nothing, and nothing uses it."""
+        unit = isinstance(binding.var.ty, TupleType) and not binding.var.ty.fields
+        return self.style.calls_stand_alone and unit and id(binding.var) not in self._used
+
     def _annotation(self, var: Var, value: Expr) -> str:
-        """The variable's type where it is not the one that is deduced."""
+        """The variable's type: where it is not the one that is deduced, or wherever the style says types."""
+        if self.style.annotate_all and _says_type(value):
+            return ""
+        if self.style.annotate_all and var.ty is not None and (self.options.show_all_ty or not _is_call(value)):
+            return f": {self.type(var.ty)}"
         deduced: Type | None = getattr(value, "ty", None)
         if var.ty is None or (deduced is not None and structural_equal(var.ty, deduced)):
             return ""
@@ -142,8 +169,12 @@ class GraphPrinter(LinePrinter):
 
     def function_value(self, var: Var, func: Function) -> None:
         """A local function."""
+        if self.style.local_header:
+            self.line(self.style.local_header)
+            self.lines.append("    " * self.indent)
         name = self.names.define(var)
         self.names.open_scope()
+        self.open_frame()
         self._header(func, name, ["pure=False"] if not func.is_pure else [])
         self.indent += 1
         if func.attrs:
@@ -151,17 +182,62 @@ class GraphPrinter(LinePrinter):
         self._body(func)
         self.indent -= 1
         self.names.close_scope()
+        self.frames.pop()
+        if self.style.local_header:
+            self.line()
 
     def _if(self, var: Var, value: G.If) -> None:
         condition = self.expr(value.cond)
         name = self.names.define(var)
+        self._branches(value, condition, lambda: f"{name}{self._annotation(var, value)} = ")
+
+    def conditional(self, value: G.If) -> None:
+        """A conditional by itself."""
+        if not self.style.declare_free:
+            self.line(f"<if {self.expr(value.cond)}>")
+            return
+        self._branches(value, self.expr(value.cond), lambda: "")
+
+    def _branches(self, value: G.If, condition: str, target: Callable[[], str]) -> None:
         for header, branch in ((f"if {condition}:", value.true_branch), ("else:", value.false_branch)):
             self.line(header)
             self.indent += 1
             self.names.open_scope()
+            self.open_frame()
             self.sequence(branch)
             result = branch.body if isinstance(branch, SeqExpr) else branch
+            self.statement()
             text = self.value(result)
-            self.line(f"{name}{self._annotation(var, value)} = {text}")
+            self.line(f"{target()}{text}")
+            self.frames.pop()
             self.names.close_scope()
             self.indent -= 1
+
+
+_DESTINATION = ("relax.call_tir", "relax.call_dps_packed")
+
+
+def _says_type(value: Expr) -> bool:
+    """Whether a value says its type itself."""
+    return isinstance(value, Call) and isinstance(value.op, Op) and value.op.name in _DESTINATION
+
+
+def _is_call(value: Expr) -> bool:
+    return isinstance(value, Call) and isinstance(value.op, Op)
+
+
+def _used_units(body: Expr) -> set[int]:
+    """The variables of a body that hold nothing (the empty tuple) and are used."""
+    bound = {id(n.var): n for n in pre_order(body) if isinstance(n, (G.VarBinding, G.MatchCast))}
+    used: set[int] = set()
+    for item in pre_order(body):
+        value: Any = None
+        if isinstance(item, (G.VarBinding, G.MatchCast)):
+            value = item.value
+        elif isinstance(item, SeqExpr):
+            value = item.body
+        elif isinstance(item, G.If):
+            value = item.cond
+        if value is not None and not isinstance(value, (G.If, Function, SeqExpr)):  # whose parts come by themselves
+            used.update(id(n) for n in pre_order(value) if id(n) in bound)
+    return used

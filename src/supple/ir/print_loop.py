@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from supple.ir import loop as L
-from supple.ir.expr import IntImm, Let, Var, scalar_dtype
+from supple.ir.expr import Call, IntImm, Let, Ramp, Var, scalar_dtype
 from supple.ir.loop import ForKind, IterType, PrimFunc, SBlock, SBlockRealize, SeqStmt
-from supple.ir.node import Expr, Node, Stmt
+from supple.ir.node import Expr, Node, Stmt, Type
+from supple.ir.op import Op
 from supple.ir.print_expr import ExprPrinter
 from supple.ir.print_names import quote
+from supple.ir.print_style import PrintOptions
 from supple.ir.structural import structural_equal
 from supple.ir.types import BufferType, PrimType
 from supple.ir.walk import pre_order
@@ -28,22 +31,34 @@ _AXES = {
     IterType.SCAN: "T.axis.scan",
     IterType.OPAQUE: "T.axis.opaque",
 }
-_WIDTH = 110
+_ITERATIONS = {
+    IterType.DATA_PAR: "DataPar",
+    IterType.REDUCE: "CommReduce",
+    IterType.SCAN: "Ordered",
+    IterType.OPAQUE: "Opaque",
+}
 _LETTERS = {IterType.DATA_PAR: "S", IterType.REDUCE: "R"}
 
 
 class LinePrinter(ExprPrinter):
     """Expressions plus indented lines."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, options: PrintOptions | None = None) -> None:
+        super().__init__(options)
         self.lines: list[str] = []
         self.indent = 0
         self.base = 0  # indentation of the function's def
+        self.module = ""  # name of the module that the text is of
+        self.frames = [_Frame()]  # the suites that are being printed, outermost first
+        self.opened = 0  # suites so far
+        self.flat = False  # every indented suite has a frame
+        self.free: dict[int, tuple[int, ...]] = {}  # free variables -> the suites around all of their uses
+        self.places: dict[int, tuple[int, ...]] = {}  # the same, from a first printing
         self.hoist = self._hoist
         self.announce = lambda var: self.declare([var])
 
     def line(self, text: str = "") -> None:
+        """Add a line; what comes next may be a statement of the innermost suite."""
         self.lines.append("    " * self.indent + text if text else "")
 
     def _hoist(self, text: str) -> str:
@@ -54,7 +69,7 @@ class LinePrinter(ExprPrinter):
     def signature(self, name: str, params: list[str], result: str) -> None:
         """``def name(params) -> result:``, one parameter a line when it is long."""
         text = f"def {name}({', '.join(params)}){result}:"
-        if len(text) + 4 * self.indent <= _WIDTH or not params:
+        if len(text) + 4 * self.indent <= self.style.width or not params:
             self.line(text)
             return
         self.line(f"def {name}(")
@@ -71,12 +86,107 @@ class LinePrinter(ExprPrinter):
                 self.lines.insert(at, self.lines.pop())
 
 
+    # ---------------------------------------------------------------------------------------------- free variables
+
+    def statement(self) -> None:
+        """A statement of the innermost suite begins: variables that are free in it are declared before it."""
+        frame = self.frames[-1]
+        frame.line, frame.indent = len(self.lines), self.indent
+
+    def open_frame(self, header: bool = False) -> None:
+        """A suite begins; with ``header`` its own header is printed first."""
+        self.opened += 1
+        self.frames.append(_Frame(self.opened, self.names.depth, [] if header else None))
+        self.statement()
+
+    def name_of(self, var: Var) -> str:
+        """A variable's name. Where the style says so, one that nothing binds is declared in the innermost suite around
+        all of its uses, before the first of them: printing twice finds it (`again`)."""
+        if not self.style.declare_free:
+            return self.names.get(var)
+        name = self.names.find(var)
+        if name is None or id(var) in self.free:
+            path = tuple(frame.number for frame in self.frames)
+            known = self.free.get(id(var), path)
+            self.free[id(var)] = tuple(a for a, b in zip(known, path) if a == b)
+        if name is None:
+            depth = len(self.places.get(id(var), self.free[id(var)])) - 1
+            name = self.names.define(var, self.frames[depth].scope)
+            self._declare_free(var, name, self.frames[depth])
+        return name
+
+    def again(self) -> bool:
+        """Whether the text must be printed once more, with `free` for its `places`."""
+        return any(self.places.get(var) != place for var, place in self.free.items())
+
+    def _declare_free(self, var: Var, name: str, frame: _Frame) -> None:
+        if var.ty is None:
+            return
+        if isinstance(var.ty, BufferType):
+            text = f"{name} = T.Buffer({', '.join(self.buffer_arguments(var.ty))})"
+        elif isinstance(var.ty, PrimType):
+            text = f"{name} = T.{var.ty.dtype}()"
+        else:
+            text = f"{name}: {self.type(var.ty)}"
+        if frame.header is not None:
+            frame.header.append(text)
+            return
+        if frame is self.frames[-1] and self.flat:
+            self.line(text)
+            return
+        at = frame.line
+        self.lines.insert(at, "    " * frame.indent + text)
+        for other in self.frames:
+            other.line += other.line >= at
+
+    def declare_types(self, types: Sequence[Type | None], params: Sequence[Var]) -> None:
+        """Name the symbols of a signature, if they are declared before the text."""
+        if not self.style.type_variables:
+            return
+        bound = {id(p) for p in params}
+        found: dict[int, Var] = {}
+        for ty in types:
+            for item in pre_order(ty) if ty is not None else ():
+                if isinstance(item, Var) and isinstance(item.ty, PrimType) and item.dtype == "int64":
+                    if id(item) not in bound and self.names.find(item) is None:
+                        found.setdefault(id(item), item)
+        for symbol in sorted(found.values(), key=lambda v: v.name):
+            name = self.names.define(symbol)
+            self.in_sight.add(id(symbol))
+            if name not in self.type_variables:
+                self.type_variables.append(name)
+
+
+    def iteration(self, iter_var: L.IterVar) -> str:
+        """An iteration variable by itself."""
+        name = self.names.define(iter_var.var)
+        if not self.style.declare_free:
+            return name
+        dom = f"T.Range({self.expr(iter_var.dom.min)}, {self.expr(iter_var.dom.extent)})"
+        return f'T.iter_var({name}, {dom}, "{_ITERATIONS[iter_var.iter_type]}", "")'
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A suite that is being printed."""
+
+    number: int = 0
+    scope: int = 0  # of its names
+    header: list[str] | None = None  # while the suite's header is printed: declarations that come after it
+    line: int = 0  # where its current statement begins
+    indent: int = 0
+
+
 class LoopPrinter(LinePrinter):
     """Prints loop functions and their statements."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, options: PrintOptions | None = None) -> None:
+        super().__init__(options)
+        self.int_dtype = self.options.int_dtype
+        self.flat = True
         self.loops: dict[int, tuple[Expr, Expr]] = {}
+        self.fragment = False  # a part of a function is printed
+        self.alone: SBlock | None = None  # the block that is printed by itself
         self.direct = False  # in the suite of a block itself, where an allocation would be the block's
 
     # ---------------------------------------------------------------------------------------------------- function
@@ -95,7 +205,8 @@ class LoopPrinter(LinePrinter):
         if _lacks_root(func.body):
             options.append("root_block=False")
         self.line(f"@T.prim_func({', '.join(options)})" if options else "@T.prim_func")
-        symbols = self._symbols(func)
+        self.declare_types([p.ty for p in func.params if isinstance(p.ty, BufferType)], func.params)
+        symbols = [s for s in self._symbols(func) if self.names.find(s) is None]
         for param in func.params:
             if not isinstance(param.ty, BufferType):
                 self.names.define(param)
@@ -105,7 +216,10 @@ class LoopPrinter(LinePrinter):
             if isinstance(param.ty, BufferType):
                 self.names.define(param)
         self.quoted = True
-        params = [f"{self.names.get(p)}: {self._parameter(p)}" for p in func.params]
+        params = []
+        for param in func.params:
+            params.append(f"{self.names.get(param)}: {self._parameter(param)}")
+            self.in_sight |= {id(param)} if self.style.type_variables else set()
         self.quoted = False
         result = f" -> T.{func.ret_ty.dtype}" if isinstance(func.ret_ty, PrimType) else ""
         self.signature(name, params, result)
@@ -113,9 +227,12 @@ class LoopPrinter(LinePrinter):
         shown = {k: v for k, v in func.attrs.items() if not (k == "global_symbol" and v == (given_name or name))}
         if shown.get("s_tir") is True:
             del shown["s_tir"]
+        if self.style.declare_free:
+            self.declare(symbols)
         if shown:
             self.line(f"T.func_attr({self.attr(shown)})")
-        self._declare_symbols(func, symbols)
+        if not self.style.declare_free:
+            self._declare_symbols(func, symbols)
         self._body(func.body)
         self.indent -= 1
         self.names.close_scope()
@@ -147,8 +264,10 @@ class LoopPrinter(LinePrinter):
         self.declare(list(free.values()))
 
     def _body(self, body: Stmt) -> None:
-        if _hidden_root(body):
+        if _hidden_root(body) and self.options.syntax_sugar:
             assert isinstance(body, SBlockRealize)
+            if self.style.hidden_root:
+                self.line(self.style.hidden_root)
             for buffer in body.block.alloc_buffers:
                 self._alloc(buffer, "T.sblock_alloc_buffer")
             self.direct = True
@@ -179,18 +298,25 @@ class LoopPrinter(LinePrinter):
         if isinstance(statement, _Inner):
             return self._suite(statement.body)
         method = _STATEMENTS.get(type(statement))
+        self.statement()
         if method is None:
             self.line(f"<{type(statement).__name__}>")
             return iter(())
         return method(self, statement)
 
-    def _nested(self, body: Stmt, direct: bool = False) -> Iterator[Any]:
-        """A suite one level in, with names of its own."""
+    def _nested(self, body: Stmt, direct: bool = False, framed: bool = False) -> Iterator[Any]:
+        """A suite one level in, with names of its own (``framed``: its frame is open already)."""
         self.indent += 1
         self.names.open_scope()
+        if framed:
+            self.frames[-1].scope = self.names.depth
+        else:
+            self.open_frame()
         outer, self.direct = self.direct, direct
         yield _Inner(body)
         self.direct = outer
+        if not framed:
+            self.frames.pop()
         self.names.close_scope()
         self.indent -= 1
 
@@ -199,19 +325,35 @@ class LoopPrinter(LinePrinter):
         yield from self._nested(s) if len(s.seq) != 1 else self._nested(s.seq[0])
 
     def _evaluate(self, s: L.Evaluate) -> Iterator[Any]:
-        self.line(f"T.evaluate({self.expr(s.value)})")
+        text = self.expr(s.value)
+        alone = self.style.calls_stand_alone and isinstance(s.value, Call) and isinstance(s.value.op, Op)
+        self.line(text if alone else f"T.evaluate({text})")
         yield from ()
 
     def _bind(self, s: L.Bind) -> Iterator[Any]:
         value = self.expr(s.value)
-        self.line(f"{self.names.define(s.var)}: T.let = {value}")
+        self.line(f"{self.names.define(s.var)}: {self.style.let.format(scalar_dtype(s.var))} = {value}")
         yield from ()
 
     def _store(self, s: L.BufferStore) -> Iterator[Any]:
-        indices = ", ".join(self.expr(i) for i in s.indices) or "()"
-        value = self.expr(s.value)
-        self.line(f"{self.names.get(s.buffer)}[{indices}] = {value}")
+        if self.style.declare_free:  # in this order
+            self.name_of(s.buffer)
+            value = self.expr(s.value)
+            indices = ", ".join(self._place(i) for i in s.indices)
+        else:
+            indices = ", ".join(self.expr(i) for i in s.indices)
+            value = self.expr(s.value)
+        self.line(f"{self.names.get(s.buffer)}[{indices or '()'}] = {value}")
         yield from ()
+
+    def _place(self, index: Expr) -> str:
+        """An index of a store: a vector of indices is a slice, in the short forms."""
+        if not isinstance(index, Ramp) or not self.style.short_forms or not isinstance(index.stride, IntImm):
+            return self.expr(index)
+        if not isinstance(index.base, IntImm) or index.stride.value < 1:
+            return self.expr(index)
+        low, step = index.base.value, index.stride.value
+        return f"{low}:{low + step * index.lanes}" + (f":{step}" if step != 1 else "")
 
     def _alloc(self, buffer: Var, form: str, *rest: str) -> None:
         assert isinstance(buffer.ty, BufferType)
@@ -223,6 +365,8 @@ class LoopPrinter(LinePrinter):
         if self.direct and not rest:
             rest.append("statement=True")
         self._alloc(s.buffer, "T.alloc_buffer", *rest)
+        if self.style.short_forms and not rest:
+            self.lines[-1] = _short_alloc(self.lines[-1])
         yield from ()
 
     def _decl_statement(self, s: L.DeclBuffer) -> Iterator[Any]:
@@ -230,7 +374,8 @@ class LoopPrinter(LinePrinter):
         yield from ()
 
     def _for(self, s: L.For) -> Iterator[Any]:
-        loops = self._grid(s)
+        loops = self._grid(s) if self.options.syntax_sugar else [s]
+        self.open_frame(header=True)
         if len(loops) > 1:
             extents = ", ".join(self.expr(loop.extent) for loop in loops)
             header = f"T.grid({extents})"
@@ -241,8 +386,15 @@ class LoopPrinter(LinePrinter):
         for loop in loops:
             names.append(self.names.define(loop.loop_var))
             self.loops[id(loop.loop_var)] = (loop.min, loop.extent)
+        frame = self.frames[-1]
+        declared, frame.header = frame.header or [], None
+        for text in declared if not self.fragment else []:
+            self.line(text)
         self.line(f"for {', '.join(names)} in {header}:")
-        yield from self._nested(loops[-1].body)
+        for text in declared if self.fragment else []:  # the loop's own suite declares what its extents need
+            self.line(f"    {text}")
+        yield from self._nested(loops[-1].body, framed=True)
+        self.frames.pop()
         self.names.close_scope()
 
     def _grid(self, s: L.For) -> list[L.For]:
@@ -277,7 +429,10 @@ class LoopPrinter(LinePrinter):
             parts.append(f"annotations={self.attr(s.annotations)}")
         if scalar_dtype(s.loop_var) != scalar_dtype(s.extent):
             parts.append(f"dtype={quote(scalar_dtype(s.loop_var))}")
-        plain = s.kind is ForKind.SERIAL and not s.annotations and s.step is None
+        plain = s.kind is ForKind.SERIAL and not s.annotations and (s.step is None or self.style.short_forms)
+        if s.step is not None and plain:
+            parts = [self.expr(s.min), *parts[-2:]] if len(parts) == 2 else parts
+            parts[-1] = parts[-1].removeprefix("step=")
         plain = plain and not any(p.startswith(("extent=", "dtype=")) for p in parts)
         return f"{'range' if plain else _KIND_NAMES[s.kind]}({', '.join(parts)})"
 
@@ -289,7 +444,7 @@ class LoopPrinter(LinePrinter):
         keyword = "if"
         current: Stmt | None = s
         while isinstance(current, L.IfThenElse):
-            if keyword != "if" and self._needs_lines(current.condition):
+            if keyword != "if" and (not self.style.elif_chains or self._needs_lines(current.condition)):
                 break
             self.line(f"{keyword} {self.expr(current.condition)}:")
             yield from self._nested(current.then_case)
@@ -310,7 +465,7 @@ class LoopPrinter(LinePrinter):
         return hoisted
 
     def _assert(self, s: L.AssertStmt) -> Iterator[Any]:
-        self.line(f"assert {self.expr(s.condition)}, {quote(s.message)}")
+        self.line(f"assert {self.expr(s.condition)}, {self.style.assertion.format(quote(s.message))}")
         yield from ()
 
     def _attr(self, s: L.AttrStmt) -> Iterator[Any]:
@@ -318,11 +473,11 @@ class LoopPrinter(LinePrinter):
         yield from self._nested(s.body)
 
     def _break(self, s: L.Break) -> Iterator[Any]:
-        self.line("break")
+        self.line(self.style.break_loop)
         yield from ()
 
     def _continue(self, s: L.Continue) -> Iterator[Any]:
-        self.line("continue")
+        self.line(self.style.continue_loop)
         yield from ()
 
     def _return(self, s: L.Return) -> Iterator[Any]:
@@ -331,17 +486,32 @@ class LoopPrinter(LinePrinter):
 
     # ------------------------------------------------------------------------------------------------------- blocks
 
+    def block(self, block: SBlock) -> None:
+        """A block by itself, without the values of its axes."""
+        if not self.style.declare_free:
+            self.line(f"<block {block.name_hint}>")
+            return
+        values = tuple(iter_var.dom.min for iter_var in block.iter_vars)
+        self.alone = block
+        self.suite(SBlockRealize(values, IntImm(1, "bool"), block))
+
     def _realize(self, s: SBlockRealize) -> Iterator[Any]:
         block = s.block
         name = block.name_hint
         if name == "root" and not block.iter_vars and self.indent > 1 + self.base:
             name = "root_1"
-        self.line(f"with T.sblock({quote(name)}):")
+        if self.fragment and block is not self.alone:  # the values are not the block's, nor are their free variables
+            for value in s.iter_values:
+                self.expr(value)
+        self.line(f"with T.sblock({quote(name)}{', no_realize=True' if block is self.alone else ''}):")
         self.indent += 1
         self.names.open_scope()
+        self.open_frame()
         self._axes(s)
         if not (isinstance(s.predicate, IntImm) and s.predicate.value):
             self.line(f"T.where({self.expr(s.predicate)})")
+        if self.style.regions_first:
+            self._regions(block)
         for buffer in block.alloc_buffers:
             self._alloc(buffer, "T.sblock_alloc_buffer")
         for match in block.match_buffers:
@@ -349,35 +519,59 @@ class LoopPrinter(LinePrinter):
             assert isinstance(match.buffer.ty, BufferType)
             arguments = ", ".join([source, *self.buffer_arguments(match.buffer.ty)])
             self.line(f"{self.names.define(match.buffer)} = T.match_buffer({arguments})")
-        self.line(f"T.reads({', '.join(self.region(r) for r in block.reads)})")
-        self.line(f"T.writes({', '.join(self.region(r) for r in block.writes)})")
-        if block.annotations:
-            self.line(f"T.sblock_attr({self.attr(block.annotations)})")
+        if not self.style.regions_first:
+            self._regions(block)
         if block.init is not None:
             self.line("with T.init():")
             yield from self._nested(block.init)
         self.indent -= 1
-        yield from self._nested(block.body, direct=True)
+        yield from self._nested(block.body, direct=True, framed=True)
+        self.frames.pop()
         self.names.close_scope()
 
+    def _regions(self, block: SBlock) -> None:
+        self.line(f"T.reads({', '.join(self.region(r) for r in block.reads)})")
+        self.line(f"T.writes({', '.join(self.region(r) for r in block.writes)})")
+        if block.annotations:
+            self.line(f"T.sblock_attr({self.attr(block.annotations)})")
+
     def _axes(self, s: SBlockRealize) -> None:
-        block: SBlock = s.block
-        pairs = list(zip(block.iter_vars, s.iter_values))
-        if pairs and all(self._is_remapped(iter_var, value) for iter_var, value in pairs):
-            letters = "".join(_LETTERS[iter_var.iter_type] for iter_var, _ in pairs)
-            values = ", ".join(self.expr(value) for _, value in pairs)
-            names = ", ".join(self.names.define(iter_var.var) for iter_var, _ in pairs)
-            self.line(f"{names} = T.axis.remap({quote(letters)}, [{values}])")
+        pairs = list(zip(s.block.iter_vars, s.iter_values))
+        plain = [self.options.syntax_sugar and self._is_remapped(iter_var, value) for iter_var, value in pairs]
+        if not self.style.remap_runs:
+            self._remap(pairs) if pairs and all(plain) else self._axis_lines(pairs)
             return
+        at = 0
+        while at < len(pairs):  # runs of two and more plain axes
+            end = at
+            while end < len(pairs) and plain[end]:
+                end += 1
+            if end - at > 1:
+                self._remap(pairs[at:end])
+                at = end
+            else:
+                self._axis_lines(pairs[at : at + 1])
+                at += 1
+
+    def _remap(self, pairs: list[tuple[L.IterVar, Expr]]) -> None:
+        letters = "".join(_LETTERS[iter_var.iter_type] for iter_var, _ in pairs)
+        values = ", ".join(self.expr(value) for _, value in pairs)
+        names = ", ".join(self.names.define(iter_var.var) for iter_var, _ in pairs)
+        self.line(f"{names} = T.axis.remap({quote(letters)}, [{values}])")
+
+    def _axis_lines(self, pairs: list[tuple[L.IterVar, Expr]]) -> None:
         for iter_var, value in pairs:
             low, extent = iter_var.dom.min, iter_var.dom.extent
             given = self.expr(value)
             wanted = scalar_dtype(value)
             if isinstance(low, IntImm) and low.value == 0 and low.dtype == scalar_dtype(extent):
-                dom = self.dim(extent, wanted)
+                dom = self.dim(extent, self.int_dtype if self.style.typed_numbers else wanted)
+            elif self.style.short_forms and (ends := self.bounds(low, extent)):
+                dom = f"({ends[0]}, {ends[1]})"
             else:
                 dom = f"T.Range({self.expr(low)}, {self.expr(extent)})"
-            self.line(f"{self.names.define(iter_var.var)} = {_AXES[iter_var.iter_type]}({dom}, {given})")
+            rest = "" if self.alone is not None and any(iter_var is v for v in self.alone.iter_vars) else f", {given}"
+            self.line(f"{self.names.define(iter_var.var)} = {_AXES[iter_var.iter_type]}({dom}{rest})")
 
     def _is_remapped(self, iter_var: L.IterVar, value: Expr) -> bool:
         known = self.loops.get(id(value))
@@ -396,6 +590,18 @@ class _Inner:
 
     def __init__(self, body: Stmt) -> None:
         self.body = body
+
+
+_SHORT_SCOPES = {"local": "T.alloc_local", "shared": "T.alloc_shared"}
+
+
+def _short_alloc(line: str) -> str:
+    """``T.alloc_local(...)`` for ``T.alloc_buffer(..., scope="local")``."""
+    for scope, form in _SHORT_SCOPES.items():
+        said = f', scope="{scope}"'
+        if said in line:
+            return line.replace(said, "").replace("T.alloc_buffer", form)
+    return line
 
 
 def _is_plain(s: L.For) -> bool:

@@ -36,7 +36,11 @@ class Names:
     ``open_scope`` and ``close_scope`` follow the text's nesting: names of a closed scope may be used again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reserved: frozenset[str] = frozenset(), addresses: bool = False) -> None:
+        """``reserved`` names are numbered like names that are taken (otherwise an underscore sets them apart).
+        With ``addresses`` every name ends in its variable's address."""
+        self.reserved = reserved
+        self.addresses = addresses
         self._names: dict[int, str] = {}
         self._scopes: list[set[str]] = [set()]
         self._defined: list[list[Var]] = [[]]
@@ -51,11 +55,11 @@ class Names:
             self._names.pop(id(var), None)
 
     def taken(self, name: str) -> bool:
-        return any(name in scope for scope in self._scopes)
+        return name in self.reserved or any(name in scope for scope in self._scopes)
 
     def fresh(self, hint: str) -> str:
         """A new name in the innermost scope."""
-        base = identifier(hint)
+        base = hint if hint in self.reserved else identifier(hint)
         name, count = base, 0
         while self.taken(name):
             count += 1
@@ -63,11 +67,19 @@ class Names:
         self._scopes[-1].add(name)
         return name
 
-    def define(self, var: Var) -> str:
-        """Name a variable in the innermost scope."""
-        name = self.fresh(var.name)
+    @property
+    def depth(self) -> int:
+        """The innermost scope's number."""
+        return len(self._scopes) - 1
+
+    def define(self, var: Var, depth: int | None = None) -> str:
+        """Name a variable in the innermost scope, or in one further out."""
+        name = self.fresh(f"{var.name}_{id(var):#x}" if self.addresses else var.name)
+        if depth is not None and depth != self.depth:
+            self._scopes[-1].discard(name)
+            self._scopes[depth].add(name)
         self._names[id(var)] = name
-        self._defined[-1].append(var)  # which also keeps it alive, so that its id stays its own
+        self._defined[-1 if depth is None else depth].append(var)  # which also keeps it alive, so that its id stays its own
         return name
 
     def find(self, var: Var) -> str | None:
@@ -87,8 +99,9 @@ def quote(text: str) -> str:
     return '"' + raw[1:-1].replace("\\'", "'").replace('"', '\\"') + '"'
 
 
-def float_text(value: float, dtype: str) -> str:
-    """The shortest decimal that reads back to the same value in ``dtype``; ``"inf"``, ``"-inf"``, ``"nan"`` quoted."""
+def float_text(value: float, dtype: str, digits: int = 0) -> str:
+    """The shortest decimal that reads back to the same value in ``dtype``; ``"inf"``, ``"-inf"``, ``"nan"`` quoted.
+    With ``digits`` the value has that many significant ones, whole numbers all of theirs."""
     if value != value:
         return '"nan"'
     with np.errstate(all="ignore"):
@@ -97,8 +110,15 @@ def float_text(value: float, dtype: str) -> str:
         return '"nan"'
     if np.isinf(number):
         return '"inf"' if value > 0 else '"-inf"'
+    if digits:
+        return digits_text(value, digits)
     text = repr(float(value)) if number.dtype.itemsize == 8 else str(number)  # shortest that reads back
     return text if any(c in text for c in ".en") else f"{text}.0"
+
+
+def digits_text(value: float, digits: int) -> str:
+    """A finite number with so many significant digits; whole numbers with all of theirs and ``.0``."""
+    return f"{value:.1f}" if value == int(value) else f"{value:.{digits}g}"
 
 
 def literal(value: IntImm | FloatImm) -> str:
@@ -110,10 +130,10 @@ def literal(value: IntImm | FloatImm) -> str:
     return str(value.value) if value.dtype == "int32" else f"T.{value.dtype}({value.value})"
 
 
-def plain_number(value: Any) -> str:
-    """A Python number as an expression."""
+def plain_number(value: Any, digits: int = 0) -> str:
+    """A Python number as an expression; ``digits`` as for `float_text`."""
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
             return f'float("{value}")'
-        return repr(value)
+        return digits_text(value, digits) if digits else repr(value)
     return repr(value)

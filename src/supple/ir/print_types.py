@@ -11,7 +11,8 @@ from supple.ir import types as Ty
 from supple.ir.expr import FloatImm, IntImm, Var
 from supple.ir.loop import CommReducer, IndexMap
 from supple.ir.node import Expr, Type
-from supple.ir.print_names import Names, literal, plain_number, quote
+from supple.ir.print_names import Names, float_text, quote
+from supple.ir.print_style import PrintOptions, PrintStyle
 from supple.ir.structural import structural_equal
 from supple.ir.types import BufferType
 from supple.runtime.device import Device
@@ -22,6 +23,9 @@ class TypePrinter:
 
     names: Names
     infos: dict[str, Any]
+    options: PrintOptions
+    style: PrintStyle
+    int_dtype: str  # of integers that do not say theirs
 
     def expr(self, root: Expr, minimum: int = 0) -> str:
         raise NotImplementedError
@@ -37,7 +41,7 @@ class TypePrinter:
     def attr(self, value: Any) -> str:
         """An attribute's value: Python literals, containers, and nodes."""
         if isinstance(value, (IntImm, FloatImm)):
-            return f"T.int32({value.value})" if value.dtype == "int32" else literal(value)
+            return self.literal(value, said=True)
         if isinstance(value, Type):
             return self.type(value)
         special = _ATTRIBUTES.get(type(value))
@@ -48,15 +52,28 @@ class TypePrinter:
         if isinstance(value, str):
             return quote(value)
         if isinstance(value, dict):
-            return "{" + ", ".join(f"{self.attr(k)}: {self.attr(v)}" for k, v in value.items()) + "}"
+            items = sorted(value.items(), key=_key_text) if self.style.sorted_keys else value.items()
+            return "{" + ", ".join(f"{self.attr(k)}: {self.attr(v)}" for k, v in items) + "}"
+        if isinstance(value, list) or (self.style.lists and isinstance(value, tuple)):
+            return "[" + ", ".join(self.attr(v) for v in value) + "]"
         if isinstance(value, tuple):
             inner = ", ".join(self.attr(v) for v in value)
             return f"({inner},)" if len(value) == 1 else f"({inner})"
-        if isinstance(value, list):
-            return "[" + ", ".join(self.attr(v) for v in value) + "]"
         if value is None or isinstance(value, (bool, int, float)):
-            return plain_number(value)
+            return self.options.number(value)
         return f"<{type(value).__name__}>"
+
+    def literal(self, value: IntImm | FloatImm, *, said: bool = False) -> str:
+        """A literal with its dtype, unless that is the one that goes without saying (``said``: it is said anyway)."""
+        if isinstance(value, FloatImm):
+            text = float_text(value.value, value.dtype, self.style.float_digits)
+            bare = value.dtype == self.options.float_dtype and not said and text[0] != '"'
+        elif value.dtype == "bool":
+            return f"T.bool({bool(value.value)})"
+        else:
+            text = str(value.value)
+            bare = value.dtype == self.int_dtype and not said
+        return text if bare else f"T.{value.dtype}({text})"
 
     # --------------------------------------------------------------------------------------------------------- types
 
@@ -101,10 +118,15 @@ class TypePrinter:
         return self.attr(mesh)
 
     def _mesh_value(self, mesh: Ty.DeviceMesh) -> str:
-        return f"R.device_mesh({self.attr(mesh.shape)}, {self.attr(mesh.device_ids)})"
+        ids = mesh.device_ids
+        shape = ", ".join(str(extent) for extent in mesh.shape)
+        shape = f"({shape},)" if len(mesh.shape) == 1 else f"({shape})"
+        if self.style.short_forms and len(ids) > 1 and ids == tuple(range(ids[0], ids[0] + len(ids))):
+            return f"R.device_mesh({shape}, I.Range({ids[0]}, {ids[0] + len(ids)}))"
+        return f"R.device_mesh({shape}, {self.attr(ids)})"
 
     def _device(self, device: Device) -> str:
-        return f"R.device({quote(device.type)}, {device.index})"
+        return self.style.device.format(device.type, device.device_type, device.index)
 
     def _lambda(self, params: tuple[Var, ...], results: tuple[Expr, ...]) -> str:
         self.names.open_scope()
@@ -133,6 +155,9 @@ class TypePrinter:
     def _distributed_type(self, ty: Ty.DTensorType) -> str:
         tensor = ty.tensor_ty
         parts = [self._dims(tensor.shape.values)] if isinstance(tensor.shape, G.ShapeExpr) else []
+        if tensor.shape is not None and tensor.dtype is not None:
+            where = (quote(tensor.dtype), self._mesh(ty.device_mesh), quote(ty.placement))
+            return f"R.DTensor({', '.join([*parts, self.style.distributed.format(*where)])})"
         if tensor.dtype is not None:
             parts.append(f"dtype={quote(tensor.dtype)}")
         parts += [f"device_mesh={self._mesh(ty.device_mesh)}", f"placement={quote(ty.placement)}"]
@@ -141,15 +166,15 @@ class TypePrinter:
         return f"R.DTensor({', '.join(parts)})"
 
     def _tuple_type(self, ty: Ty.TupleType) -> str:
-        return f"R.Tuple({', '.join(self.type(f) for f in ty.fields)})"
+        return f"R.Tuple({', '.join(self.type(f) for f in ty.fields)})" if ty.fields else self.style.unit_type
 
     def _shape_type(self, ty: Ty.ShapeType) -> str:
         if ty.values is not None:
             return f"R.Shape([{', '.join(self.dim(v) for v in ty.values)}])"
-        return f"R.Shape(ndim={ty.ndim})" if ty.ndim != -1 else "R.Shape()"
+        return f"R.Shape(ndim={ty.ndim})" if ty.ndim != -1 else self.style.unknown_rank
 
     def _prim_type(self, ty: Ty.PrimType) -> str:
-        return f"R.Prim({quote(ty.dtype)})"
+        return self.style.prim_type.format(ty.dtype)
 
     def _func_type(self, ty: Ty.FuncType) -> str:
         parts: list[str] = []
@@ -159,18 +184,19 @@ class TypePrinter:
         else:
             inner = ", ".join(self.type(p) for p in ty.params)
             parts += [f"({inner},)" if len(ty.params) == 1 else f"({inner})", self.type(ty.ret)]
-        if not ty.purity:
-            parts.append("purity=False")
-        return f"R.Callable({', '.join(parts)})"
+        purity = self.style.purity(ty)
+        if purity:
+            parts.append(purity)
+        return f"R.Callable({', '.join(parts)})" if parts else self.style.opaque_function
 
     def _any_type(self, ty: Ty.AnyType) -> str:
         return "R.Any"
 
     def _string_type(self, ty: Ty.StringType) -> str:
-        return "R.String"
+        return self.style.string_type
 
     def _buffer_type(self, ty: BufferType) -> str:
-        return f"T.Buffer({', '.join(self.buffer_arguments(ty))})"
+        return f"T.Buffer({', '.join(self.buffer_arguments(ty, parameter=True))})"
 
     def _pointer_type(self, ty: Ty.PointerType) -> str:
         return f"T.handle({quote(ty.element)}, {quote(ty.scope)})" if ty.element else "T.handle"
@@ -178,9 +204,11 @@ class TypePrinter:
     def _void_type(self, ty: Ty.VoidType) -> str:
         return "None"
 
-    def buffer_arguments(self, ty: BufferType) -> list[str]:
-        """The arguments of ``T.Buffer`` and its relatives."""
-        parts = [self._dims(ty.shape, "int32"), quote(ty.dtype)]
+    def buffer_arguments(self, ty: BufferType, *, parameter: bool = False) -> list[str]:
+        """The arguments of ``T.Buffer`` and its relatives; a ``parameter`` always says its dtype."""
+        parts = [self._dims(ty.shape, "int32")]
+        if parameter or ty.dtype != self.style.default_dtype:
+            parts.append(quote(ty.dtype))
         if ty.data is not None:
             parts.append(f"data={self.expr(ty.data)}")
         if ty.strides:
@@ -194,6 +222,10 @@ class TypePrinter:
         if ty.offset_factor != 1:
             parts.append(f"offset_factor={ty.offset_factor}")
         return parts
+
+
+def _key_text(item: tuple[Any, Any]) -> str:
+    return str(item[0])
 
 
 _ATTRIBUTES: dict[type, Callable[[TypePrinter, Any], str]] = {

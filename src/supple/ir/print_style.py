@@ -1,0 +1,274 @@
+"""How text is laid out: Supple's own layout and Relax's, two values of one description, and the printer's options.
+
+The printing functions ask these fields where the layouts differ; nothing else knows that there are two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from supple.base.registry import did_you_mean
+from supple.ir.print_names import RESERVED, plain_number
+from supple.ir.types import FuncType
+
+
+@dataclass(frozen=True, slots=True)
+class PrintStyle:
+    """A layout. Texts with ``{}`` are formats."""
+
+    name: str
+    # the page
+    import_comments: bool  # imports are comments, one a prefix that occurs; otherwise one statement
+    end: str  # after the last line of a module or function
+    order: Callable[[str, str], Any] | None  # sorts the module's functions by kind and name; None: as they are
+    width: int  # longer signatures take a line for each parameter
+    reserved: frozenset[str]  # names that variables get only with a number
+    # what is said
+    type_variables: bool  # symbols of signatures are declared before the text: n = TypeVar("n")
+    declare_free: bool  # variables that nothing binds are declared where they first occur
+    annotate_all: bool  # every binding says its type; otherwise where it is not the deduced one
+    all_attributes: bool  # attributes are written though they have their default
+    typed_numbers: bool  # a number says its dtype though the operand beside it implies it
+    calls_stand_alone: bool  # T.evaluate(f()) is f(), and a call without a result is bound to no name
+    default_dtype: str  # of buffers that are made in the text: it is not said
+    constructs_blocks: bool  # R.seq() keeps blocks of bindings apart that would be read as one
+    # in what order
+    sorted_keys: bool  # dictionaries
+    regions_first: bool  # T.reads and T.writes before a block's buffers
+    types_first: bool  # out_ty before the other keywords of call_tir
+    # how it is said
+    graph_ints: str  # the dtype of integers in graph functions that do not say theirs
+    string_attributes: frozenset[str]  # that are values of the graph: R.str("...")
+    inline_elements: int  # how many a constant that is written out may have; 0: one, without dimensions
+    float_digits: int  # significant digits of floating-point numbers; 0: as few as read back to the same number
+    shape_argument: str
+    scalar_argument: str
+    several_types: str
+    one_type: str
+    prim_type: str
+    string_type: str
+    unit_type: str
+    unknown_rank: str
+    empty_tuple: str
+    device: str
+    distributed: str
+    lists: bool  # tuples in attributes are written as lists
+    opaque_function: str
+    global_variable: str  # by itself
+    range: str
+    purity: Callable[[FuncType], str]  # the last argument of R.Callable
+    bare_tuples: bool  # a tuple that is bound stands without parentheses
+    infix: bool  # &, |, ^, <<, >> and ~ for the functions of these names
+    short_forms: bool  # T.alloc_local, C = A.view(4, 4), A[0:4] = ..., tx = T.launch_thread(...)
+    elif_chains: bool
+    remap_runs: bool  # T.axis.remap for each run of plain axes; otherwise for all axes of a block or none
+    let: str
+    assertion: str
+    break_loop: str
+    continue_loop: str
+    hidden_root: str  # stands for the block around a function's body
+    local_header: str  # stands before a local function
+    constants: str  # the key of large constants in the metadata
+    no_metadata: str  # says that the metadata are left out
+
+
+SUPPLE = PrintStyle(
+    name="supple",
+    import_comments=False,
+    end="\n",
+    order=None,
+    width=110,
+    reserved=frozenset(),
+    type_variables=False,
+    declare_free=False,
+    annotate_all=False,
+    all_attributes=False,
+    typed_numbers=False,
+    calls_stand_alone=False,
+    default_dtype="",
+    constructs_blocks=True,
+    sorted_keys=False,
+    regions_first=False,
+    types_first=False,
+    graph_ints="int32",
+    string_attributes=frozenset(),
+    inline_elements=16,
+    float_digits=0,
+    shape_argument="({})",
+    scalar_argument="R.prim_value({})",
+    several_types="[{}]",
+    one_type="{}",
+    prim_type='R.Prim("{}")',
+    string_type="R.String",
+    unit_type="R.Tuple()",
+    unknown_rank="R.Shape()",
+    empty_tuple="()",
+    device='R.device("{0}", {2})',
+    distributed="dtype={}, device_mesh={}, placement={}",
+    lists=False,
+    opaque_function="R.Callable()",
+    global_variable="{}",
+    range="T.Range",
+    purity=lambda ty: "" if ty.purity else "purity=False",
+    bare_tuples=False,
+    infix=False,
+    short_forms=False,
+    elif_chains=True,
+    remap_runs=False,
+    let="T.let",
+    assertion="{}",
+    break_loop="break",
+    continue_loop="continue",
+    hidden_root="",
+    local_header="",
+    constants="supple.Constant",
+    no_metadata="# metadata: the data of large constants is not shown; script(show_meta=True) shows it",
+)
+
+RELAX = PrintStyle(
+    name="relax",
+    import_comments=True,
+    end="",
+    order=lambda kind, name: (name == "main", kind != "PrimFunc", name),
+    width=1 << 30,
+    reserved=RESERVED,
+    type_variables=True,
+    declare_free=True,
+    annotate_all=True,
+    all_attributes=True,
+    typed_numbers=True,
+    calls_stand_alone=True,
+    default_dtype="float32",
+    constructs_blocks=True,
+    sorted_keys=True,
+    regions_first=True,
+    types_first=True,
+    graph_ints="int64",
+    string_attributes=frozenset(("relax.print.format", "relax.assert_op.format")),
+    inline_elements=0,
+    float_digits=17,
+    shape_argument="R.shape([{}])",
+    scalar_argument="{}",
+    several_types="({})",
+    one_type="({},)",
+    prim_type="T.{}",
+    string_type="I.StringType()",
+    unit_type="R.Tuple",
+    unknown_rank="R.Shape(ndim=-1)",
+    empty_tuple="R.tuple()",
+    device="R.device(device_type={1}, index={2})",
+    distributed="{}, {}, {}",
+    lists=True,
+    opaque_function="R.Callable",
+    global_variable='I.GlobalVar("{}")',
+    range="I.Range",
+    purity=lambda ty: str(ty.purity) if ty.params is not None else ("" if ty.purity else "purity=False"),
+    bare_tuples=True,
+    infix=True,
+    short_forms=True,
+    elif_chains=False,
+    remap_runs=True,
+    let="T.let[T.{}]",
+    assertion='("RuntimeError", [{}])',
+    break_loop="T.break_loop()",
+    continue_loop="T.continue_loop()",
+    hidden_root='# with T.sblock("root"):',
+    local_header="# from tvm.script import relax as R",
+    constants="ir.GenericConst",
+    no_metadata="# Metadata omitted. Use show_meta=True in script() method to show it.",
+)
+
+STYLES = {style.name: style for style in (SUPPLE, RELAX)}
+_default = [SUPPLE]
+
+
+def set_default_style(name: str) -> None:
+    """Choose the layout of texts that are asked for without one, for the whole process: ``"supple"`` or ``"relax"``."""
+    _default[0] = _style(name)
+
+
+def _style(name: str) -> PrintStyle:
+    if name not in STYLES:
+        raise ValueError(f"style: expected one of {', '.join(map(repr, STYLES))}, got {name!r}{_close(name, STYLES)}")
+    return STYLES[name]
+
+
+def _close(name: str, known: Any) -> str:
+    return did_you_mean(str(name), list(known))
+
+
+@dataclass(frozen=True, slots=True)
+class PrintOptions:
+    """The options of ``script()`` and ``show()``, under Relax's names."""
+
+    style: PrintStyle
+    name: str | None = None  # of the module or function, instead of its own
+    show_meta: bool = False  # the data of large constants is part of the text
+    ir_prefix: str = "I"
+    tirx_prefix: str = "T"
+    relax_prefix: str = "R"
+    module_alias: str = "cls"
+    int_dtype: str = "int32"  # of integers in loop functions that do not say theirs
+    float_dtype: str = "void"  # of floating-point numbers that do not say theirs
+    verbose_expr: bool = False  # an expression comes with the declarations of its variables
+    indent_spaces: int = 4
+    print_line_numbers: bool = False
+    num_context_lines: int = -1
+    syntax_sugar: bool = True  # T.grid, T.axis.remap, and no root block
+    show_object_address: bool = False  # names carry their variables' addresses
+    show_all_ty: bool = True  # bindings have their types in a layout that annotates all
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """Names that no variable gets as they are."""
+        chosen = {self.ir_prefix, self.tirx_prefix, self.relax_prefix, self.module_alias}
+        return self.style.reserved | (chosen - {"I", "T", "R", "cls"})
+
+    def number(self, value: Any) -> str:
+        """A Python number as the style writes it."""
+        return plain_number(value, self.style.float_digits)
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """Prefixes that are not the usual ones: usual name -> name in the text."""
+        pairs = {"I": self.ir_prefix, "T": self.tirx_prefix, "R": self.relax_prefix}
+        return {usual: chosen for usual, chosen in pairs.items() if usual != chosen}
+
+
+_PREFIXES = {"tirx.prefix": "tirx_prefix", "tir.prefix": "tirx_prefix", "relax.prefix": "relax_prefix"}
+_OLDER = {"show_all_struct_info": "show_all_ty", "tir_prefix": "tirx_prefix"}
+_UNDERLINING = ("path_to_underline", "path_to_annotate", "obj_to_underline", "obj_to_annotate")
+_KINDS: dict[str, type] = {"bool": bool, "int": int, "str": str}
+
+
+def print_options(style: str | None = None, **given: Any) -> PrintOptions:
+    """Options from keyword arguments. ``TypeError`` for a name or value that no printer takes; ``NotImplementedError``
+    for underlining, which Supple's printer does not do, and for formatting with black."""
+    chosen: dict[str, Any] = {}
+    for key, value in (given.pop("extra_config", None) or {}).items():
+        if key not in _PREFIXES:
+            raise TypeError(f"extra_config: unknown key {key!r}{_close(key, _PREFIXES)}")
+        chosen[_PREFIXES[key]] = value
+    for name in _UNDERLINING:
+        if given.pop(name, None):
+            raise NotImplementedError(f"{name}: Supple's printer does not underline parts of its text")
+    if given.pop("black_format", None):
+        raise NotImplementedError("black_format: Supple does not call black; format the text that script() returns")
+    known = {f.name: str(f.type) for f in fields(PrintOptions) if f.name != "style"}
+    for key, value in given.items():
+        name = _OLDER.get(key, key)
+        if name == "buffer_dtype":
+            raise NotImplementedError("buffer_dtype: buffers that are not float32 say their dtype")
+        if name not in known:
+            raise TypeError(f"script: unknown option {key!r}{_close(key, [*known, *_OLDER])}")
+        kind = _KINDS.get(known[name], str)
+        if not isinstance(value, kind) and not (value is None and known[name] == "str | None"):
+            raise TypeError(f"{key}: expected {known[name]}, got {value!r}")
+        chosen[name] = value
+    made = PrintOptions(_default[0] if style is None else _style(style))
+    made = replace(made, **chosen)
+    if made.indent_spaces < 1:
+        raise ValueError(f"indent_spaces: expected at least 1, got {made.indent_spaces}")
+    return made

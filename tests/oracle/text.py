@@ -1,0 +1,158 @@
+"""Compare printed text with Apache TVM's: ``python tests/oracle/text.py /path/to/python [-v]``.
+
+The argument is a Python that has the apache-tvm wheel. Every program of the corpus is parsed and printed on both sides,
+here in Relax's layout; the same expressions of `fragments` are evaluated on both sides, here under the alias. Counts of
+identical texts are printed and the others listed (with ``-v`` both texts). Two more counts: how many of our texts read back
+here to an equal program, and how many the oracle reads. Not part of the ordinary tests.
+
+``NAMES`` are differences of the parsers, not of the printers: they are listed apart.
+"""
+
+from __future__ import annotations
+
+
+import difflib
+import json
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import compare
+import fragments
+
+
+from supple.base.errors import SuppleError
+from supple.ir.structural import find_mismatch
+from supple.script import from_source
+
+_EVALUATE = """
+import json, os, sys
+setting, texts, target = json.load(sys.stdin)
+env = {}
+exec(setting, env)
+results = []
+for text in texts:  # each in a process of its own: some make the oracle abort
+    receive, send = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            value = eval(text, env)
+            result = ["ok", value.script() if hasattr(value, "script") else str(value)]
+        except BaseException as error:
+            result = ["error", f"{type(error).__name__}: {error}"[-300:]]
+        os.write(send, json.dumps(result).encode())
+        os._exit(0)
+    os.close(send)
+    with os.fdopen(receive, "rb") as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    results.append(json.loads(said) if said else ["error", "the process died"])
+with open(target, "w") as file:
+    json.dump(results, file)
+"""
+
+
+def evaluated(python: str, setting: str, texts: list[str]) -> list[tuple[str, str]]:
+    """The printed text of every expression, in that Python."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "results.json"
+        order = json.dumps([setting, texts, str(target)])
+        done = subprocess.run([python, "-c", _EVALUATE], input=order, capture_output=True, text=True, check=False)
+        if not target.exists():
+            raise SystemExit(f"{python} failed:\n{done.stderr[-2000:]}")
+        return [(kind, text) for kind, text in json.loads(target.read_text())]
+
+
+def without_names(text: str) -> str:
+    """A text with the names of temporary values numbered in their order, so that only the layout is compared."""
+    names: dict[str, str] = {}
+    words = []
+    for word in compare_words(text):
+        if word.rstrip("0123456789_") in ("gv", "lv") or word.endswith(("_then", "_else")):
+            word = names.setdefault(word, f"value{len(names)}")
+        words.append(word)
+    return "".join(words)
+
+
+def compare_words(text: str) -> list[str]:
+    """Identifiers and what is between them."""
+    words, current = [], ""
+    for character in text:
+        if current and (character.isalnum() or character == "_") != (current[-1].isalnum() or current[-1] == "_"):
+            words.append(current)
+            current = ""
+        current += character
+    return [*words, current]
+
+
+def report(title: str, pairs: list[tuple[str, str, str]], verbose: bool) -> None:
+    """Print how many pairs of texts are equal, and the others."""
+    equal = [p for p in pairs if p[1] == p[2]]
+    names = [p for p in pairs if p[1] != p[2] and without_names(p[1]) == without_names(p[2])]
+    other = [p for p in pairs if without_names(p[1]) != without_names(p[2])]
+    for name, ours, theirs in other:
+        print(f"--- {name}")
+        lines = difflib.unified_diff(theirs.split("\n"), ours.split("\n"), "oracle", "supple", lineterm="", n=0)
+        shown = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+        print("\n".join(shown if verbose else shown[:6]))
+    if names:
+        print(f"names of temporary values only: {', '.join(p[0] for p in names)}")
+    print(f"{title}: {len(equal)} of {len(pairs)} identical, {len(names)} but for names, {len(other)} otherwise")
+
+
+def programs(python: str, verbose: bool) -> None:
+    """The corpus: both parse, both print."""
+    corpus = compare.corpus()
+    theirs = compare.printed_by_the_oracle(python, list(corpus.values()))
+    pairs: list[tuple[str, str, str]] = []
+    texts: list[str] = []
+    for (title, text), (kind, other) in zip(corpus.items(), theirs, strict=True):
+        own = from_source(text, check_well_formed=False)
+        ours = own.script(style="relax")
+        texts.append(ours)
+        try:
+            found = find_mismatch(own, from_source(ours, check_well_formed=False))
+            if found is not None:
+                print(f"NOT READ BACK {title}: differs at {found.path}: {found.reason}")
+        except SuppleError as error:
+            if "metadata" not in str(error):
+                print(f"NOT READ BACK {title}: {error}")
+        if kind == "ok":
+            pairs.append((title, ours, other))
+    read = compare.printed_by_the_oracle(python, texts)
+    for (title, _), (kind, message), (known, _) in zip(corpus.items(), read, theirs, strict=True):
+        if kind == "error" and known == "ok":
+            print(f"NOT READ by the oracle {title}: {' '.join(message.split())[-200:]}")
+    print(f"the oracle reads {sum(kind == 'ok' for kind, _ in read)} of {len(texts)} of our texts")
+    report("programs", pairs, verbose)
+
+
+def parts(python: str, verbose: bool) -> None:
+    """The fragments: both build, both print."""
+    texts = list(fragments.FRAGMENTS)
+    theirs = evaluated(python, fragments.PRELUDE, texts)
+    alias = "import supple.compat\nsupple.compat.install_as_tvm()\n"
+    ours = evaluated(sys.executable, alias + fragments.PRELUDE, texts)
+    pairs = []
+    for text, (kind, other), (own_kind, own) in zip(texts, theirs, ours, strict=True):
+        if kind == "ok":
+            pairs.append((text, own if own_kind == "ok" else f"refused: {own}", other))
+        else:
+            print(f"only here {text}: {' '.join(other.split())[-120:]}")
+    report("fragments", pairs, verbose)
+
+
+def main(arguments: list[str]) -> int:
+    python, verbose = arguments[0], "-v" in arguments[1:]
+    parts(python, verbose)
+    programs(python, verbose)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
