@@ -21,9 +21,9 @@ from supple.tools.bench.report import best_peer, means, of_roofline, ratio
 def test_the_command_measures_and_writes_json(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     asked = ["bench", "--cases", "cube-64", "mlp-loops-bound-1", "--threads", "1", "--peers", "numpy", "--seconds", "0"]
-    done = subprocess.run(
-        [sys.executable, "-m", "supple", *asked, "--json", str(file)], capture_output=True, text=True, check=False
-    )
+    written = ["--json", str(file), "--markdown", str(tmp_path / "page.md")]
+    command = [sys.executable, "-m", "supple", *asked, *written]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "cube-64" in done.stdout and "best / ours" in done.stdout
     whole = json.loads(file.read_text())
@@ -34,6 +34,8 @@ def test_the_command_measures_and_writes_json(tmp_path: Path) -> None:
             times = row["times"][name]
             assert 0 < times["minimum"] <= times["lower_quartile"] <= times["median"]
     assert {"mlp", "matmul", "all"} == set(whole["means"])
+    page = (tmp_path / "page.md").read_text()
+    assert "| cube-64 |" in page and "## 1 thread" in page and "| matmul |" in page
 
 
 @pytest.mark.parametrize(

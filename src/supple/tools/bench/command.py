@@ -15,7 +15,7 @@ from typing import Any
 from supple.tools.bench.cases import all_cases
 from supple.tools.bench.measure import environment
 from supple.tools.bench.peers import PEERS
-from supple.tools.bench.report import machine, means, plot, print_table
+from supple.tools.bench.report import machine, markdown, means, plot, print_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--peers", nargs="*", metavar="NAME", help="libraries to compare with (all that are installed)")
     parser.add_argument("--seconds", type=float, default=0.3, help="for each case and library (0.3)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as a page")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write bars of the ratios (.svg, .png; matplotlib)")
     parser.add_argument("--list", action="store_true", help="print the cases' names and stop")
 
@@ -80,9 +81,12 @@ def run(options: argparse.Namespace) -> int:
                 return 1
     print_table(rows, names, peaks)
     versions = {peer.name: peer.version for peer in chosen}
+    whole = {"machine": machine(), "versions": versions, "roofline": peaks, "means": means(rows), "rows": rows}
+    text = json.dumps(whole, indent=1) + "\n"
     if options.json is not None:
-        whole = {"machine": machine(), "versions": versions, "roofline": peaks, "means": means(rows), "rows": rows}
-        options.json.write_text(json.dumps(whole, indent=1) + "\n")
+        options.json.write_text(text)
+    if options.markdown is not None:
+        options.markdown.write_text(markdown(json.loads(text)))
     if options.plot is not None:
         plot(rows, options.plot)
     return 0

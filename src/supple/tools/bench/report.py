@@ -86,6 +86,38 @@ def _microseconds(row: Row, name: str) -> str:
     return "-" if found is None else f"{found['median'] * 1e6:.1f}"
 
 
+def markdown(whole: dict[str, Any]) -> str:
+    """The figures of the JSON file as a page: means, then every case."""
+    versions = ", ".join(f"{name} {version}" for name, version in whole["versions"].items())
+    place = whole["machine"]
+    lines = [f"Machine: {place['cpu']}, {place['system']}, Python {place['python']}; {versions}."]
+    for threads in sorted({row["threads"] for row in whole["rows"]}):
+        rows = [row for row in whole["rows"] if row["threads"] == threads]
+        peaks = whole["roofline"][str(threads)]
+        lines += ["", f"## {threads} thread{'s' if threads > 1 else ''}", ""]
+        lines.append(
+            f"Peak {peaks['flops'] / 1e9:.0f} GFLOP/s. Best other library's time over Supple's, geometric means:"
+        )
+        lines += ["", "| group | mean | least | cases |", "|---|---|---|---|"]
+        for group, value in means(rows).items():
+            own = [r for row in rows if group in ("all", row["group"]) and (r := ratio(row)) is not None]
+            lines.append(f"| {group} | {value:.2f} | {min(own):.2f} | {len(own)} |")
+        lines += ["", "| case | Supple, us | best other | us | ratio | of roofline |", "|---|---|---|---|---|---|"]
+        for row in rows:
+            best, share = best_peer(row), of_roofline(row, peaks)
+            if best is None or OURS not in row["times"] or share is None:
+                lines.append(f"| {row['case']} | {_microseconds(row, OURS)} | - | - | - | - |")
+                continue
+            ours = row["times"][OURS]["median"]
+            lines.append(
+                f"| {row['case']} | {ours * 1e6:.1f} | {best[0]} | {best[1] * 1e6:.1f} | {best[1] / ours:.2f} "
+                f"| {share:.0%} |"
+            )
+        for row in rows:
+            lines += [f"- {row['case']}: no result of {name}: {why}" for name, why in row["missing"].items()]
+    return "\n".join(lines) + "\n"
+
+
 def plot(rows: Sequence[Row], file: Path) -> None:
     """Bars of the ratio to the best peer, one a case, to an image file."""
     matplotlib = importlib.import_module("matplotlib")
