@@ -13,22 +13,24 @@ from supple.build.loops import do, nest, store
 from supple.ir import expr as E
 from supple.ir.expr import IntImm, Range, Var, cast, const, int64
 from supple.ir.loop import IndexMap
-from supple.ir.node import Expr, Stmt, Type
+from supple.ir.node import Expr, Node, Stmt, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType, prim_type
+from supple.ir.walk import transform
 from supple.ops.declare import Axes, Mapping, Number, Sample, fail, operator, sample
 from supple.sym.analyzer import Analyzer
 from supple.sym.int_set import IntervalSet
 from supple.sym.iter_map import IterMapLevel, detect_iter_map
 from supple.sym.iter_ops import inverse_affine_iter_map
 from supple.sym.relate import tensor, tensor_dims
-from supple.sym.simplify import SHAPES, evaluate
+from supple.sym.simplify import SHAPES, evaluate, product
 
 _NAME = "layout_transform"
 
 
 def mapped_dims(index_map: IndexMap, dims: Sequence[Expr]) -> tuple[Expr, ...]:
-    """The shape that a map gives: one more than the greatest value of each index."""
+    """The shape that a map gives: one more than the greatest value of each index. A remainder has as many values as its
+    divisor says, however few indices there are: blocks are whole."""
     indices = [Var(f"i{d}", prim_type("int64")) for d in range(len(dims))]
     return tuple(_extent(e, indices, dims) for e in index_map.map_indices(indices))
 
@@ -37,8 +39,15 @@ def _extent(e: Expr, indices: Sequence[Var], dims: Sequence[Expr]) -> Expr:
     if any(isinstance(d, IntImm) and d.value == 0 for d in dims):
         return int64(0)  # an empty tensor in any layout
     sets = {v: IntervalSet(int64(0), SHAPES.simplify(E.Sub(d, int64(1)))) for v, d in zip(indices, dims, strict=True)}
-    analyzer = Analyzer()
-    found = analyzer.int_set(cast("int64", e), sets)
+
+    def whole(found: Node) -> Node | None:
+        if not isinstance(found, E.FloorMod) or not isinstance(found.b, IntImm) or found.b.value < 1:
+            return None
+        remainder = Var("r", prim_type(found.b.dtype))
+        sets[remainder] = IntervalSet(const(0, found.b.dtype), const(found.b.value - 1, found.b.dtype))
+        return remainder
+
+    found = Analyzer().int_set(cast("int64", transform(e, whole)), sets)
     low, high = found.low(), found.high()
     if low is None or high is None:
         fail(f"{_NAME}: the map's index {e} has no bounds", "an index made of + - * // %", str(e))
@@ -58,6 +67,8 @@ def _check(index_map: IndexMap, ndim: int) -> None:
 
 def _inverse(index_map: IndexMap, dims: Sequence[Expr], out: Sequence[Var]) -> list[Expr] | None:
     """The tensor's indices in terms of the result's, where each place of the result has one."""
+    if SHAPES.equal(product(list(mapped_dims(index_map, dims))), product(list(dims))) is not True:
+        return None
     indices = [Var(f"i{d}", prim_type("int64")) for d in range(len(dims))]
     finals = index_map.map_indices(indices)
     domains = {v: Range(int64(0), d) for v, d in zip(indices, dims, strict=True)}
@@ -121,6 +132,7 @@ def _samples() -> list[Sample]:
         sample((4, 3), index_map=blocked),
         sample((5, 3), index_map=blocked, pad_value=7.0),
         sample((5, 3), index_map=blocked),
+        sample((1, 3), index_map=blocked),
         sample((2, 3, 4), index_map=lambda i, j, k: (k, i, j)),
         sample((2, 3), index_map=lambda i, j: i * 3 + j),
         sample((1, 8, 2), index_map=lambda n, c, w: (n, c // 4, w, c % 4)),
