@@ -225,69 +225,33 @@ def conv2d_transpose_nchw(
 # --------------------------------------------------------------------------------------------------------------- pools
 
 
-def _pool(
-    rank: int,
-    data: TensorValue,
-    kernel: Any,
-    stride: Any,
-    dilation: Any,
-    padding: Any,
-    pool_type: str,
-    ceil_mode: bool,
-    layout: str,
-    count_include_pad: bool,
-) -> TensorValue:
-    if pool_type not in ("max", "avg"):
-        raise ValueError(f"topi.nn: pool_type is 'max' or 'avg', got {pool_type!r}")
-    return apply(
-        f"nn.{pool_type}_pool{rank}d", data, pool_size=kernel, strides=stride, padding=padding, dilation=dilation,
-        ceil_mode=ceil_mode, count_include_pad=count_include_pad, layout=layout,
-    )  # fmt: skip
+def _pool(rank: int, standard: str) -> Callable[..., TensorValue]:
+    """Pools over windows of a number of spatial axes, with that layout unless another is given."""
+
+    def pool(
+        data: TensorValue,
+        kernel: Any,
+        stride: Any,
+        dilation: Any,
+        padding: Any,
+        pool_type: str,
+        ceil_mode: bool = False,
+        layout: str = standard,
+        count_include_pad: bool = True,
+    ) -> TensorValue:
+        if pool_type not in ("max", "avg"):
+            raise ValueError(f"topi.nn: pool_type is 'max' or 'avg', got {pool_type!r}")
+        return apply(
+            f"nn.{pool_type}_pool{rank}d", data, pool_size=kernel, strides=stride, padding=padding, dilation=dilation,
+            ceil_mode=ceil_mode, count_include_pad=count_include_pad, layout=layout,
+        )  # fmt: skip
+
+    pool.__name__ = pool.__qualname__ = f"pool{rank}d"
+    pool.__doc__ = f"Maxima or means of windows along {rank} axes (``pool_type`` is ``'max'`` or ``'avg'``)."
+    return pool
 
 
-def pool1d(
-    data: TensorValue,
-    kernel: Any,
-    stride: Any,
-    dilation: Any,
-    padding: Any,
-    pool_type: str,
-    ceil_mode: bool = False,
-    layout: str = "NCW",
-    count_include_pad: bool = True,
-) -> TensorValue:
-    """Maxima or means of windows along one axis."""
-    return _pool(1, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
-
-
-def pool2d(
-    data: TensorValue,
-    kernel: Any,
-    stride: Any,
-    dilation: Any,
-    padding: Any,
-    pool_type: str,
-    ceil_mode: bool = False,
-    layout: str = "NCHW",
-    count_include_pad: bool = True,
-) -> TensorValue:
-    """Maxima or means of windows of images."""
-    return _pool(2, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
-
-
-def pool3d(
-    data: TensorValue,
-    kernel: Any,
-    stride: Any,
-    dilation: Any,
-    padding: Any,
-    pool_type: str,
-    ceil_mode: bool = False,
-    layout: str = "NCDHW",
-    count_include_pad: bool = True,
-) -> TensorValue:
-    """Maxima or means of windows of volumes."""
-    return _pool(3, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+pool1d, pool2d, pool3d = _pool(1, "NCW"), _pool(2, "NCHW"), _pool(3, "NCDHW")
 
 
 def global_pool(data: TensorValue, pool_type: str, layout: str = "NCHW") -> TensorValue:
