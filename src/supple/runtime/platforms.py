@@ -58,21 +58,32 @@ def _linux_stack_limit() -> int:
 
 @dataclass(frozen=True, slots=True)
 class PoolPlatform:
-    """What the pool of threads is made of: addresses of functions by name, the number of the system call that sleeps
-    on a word, and the instruction for a loop that waits, with its declaration."""
+    """What the pool of threads is made of: addresses of functions by name, the numbers of the system calls that
+    sleep on a word and tell a thread's number, and the instruction for a loop that waits, with its declaration."""
 
     symbols: Mapping[str, int]
     futex: int
+    gettid: int
     pause: str
     declarations: str
 
 
-_WAITING = {  # machine: number of the futex call, the instruction
-    "x86_64": (202, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()\n"),
-    "aarch64": (98, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)\n"),
+_WAITING = {  # machine: numbers of the calls futex and gettid, the instruction
+    "x86_64": (202, 186, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()\n"),
+    "aarch64": (98, 178, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)\n"),
 }
 
-_POOL_FUNCTIONS = ("syscall", "clock_gettime", "sched_yield", "pthread_create", "pthread_detach", "pthread_sigmask")
+_POOL_FUNCTIONS = (
+    "syscall",
+    "clock_gettime",
+    "sched_yield",
+    "sched_getcpu",
+    "sched_getaffinity",
+    "sched_setaffinity",
+    "pthread_create",
+    "pthread_detach",
+    "pthread_sigmask",
+)
 
 
 @functools.cache

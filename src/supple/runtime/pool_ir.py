@@ -10,6 +10,7 @@ down now, however late the taker is.
 A worker without work looks at its ticket for a while, then says so in ``parked`` and sleeps on the ticket; who sets a
 ticket looks at ``parked`` afterwards. Both are sequentially consistent, so one of the two sees the other. The caller
 waits for the last chunks in the same way. After 0.1 ms both let other threads of the machine go first.
+A worker that was last seen on the caller's processor, or sleeps, is kept off that processor.
 ``tests/test_threads.py`` checks all interleavings of this protocol.
 
 When a chunk fails, what it reported is kept if no chunk before it has failed, and chunks after it stop early: the
@@ -46,6 +47,9 @@ _THREADED_IR = r"""
 declare i64 @syscall(i64, ...)
 declare i32 @clock_gettime(i32, ptr)
 declare i32 @sched_yield()
+declare i32 @sched_getcpu()
+declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @sched_setaffinity(i32, i64, ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(i64)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
@@ -53,7 +57,9 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 @pool_lock = internal global i32 0, align 128
-@pool_slots = internal global [SLOTS x [128 x i8]] zeroinitializer, align 128   ; {i32 ticket, i32 parked}
+@pool_slots = internal global [SLOTS x [128 x i8]] zeroinitializer, align 128
+; a slot: {i32 ticket, i32 parked, i32 thread, i32 processor where it was last, i32 processor where it may not be}, both
+; processors plus 1
 
 ; the job: written by the caller before it sets tickets, unchanged until @job_pending is 0
 @job_ctx = internal global ptr null, align 128
@@ -86,6 +92,40 @@ define internal void @pool_sleep(ptr %word, i32 %value) {
 
 define internal void @pool_wake(ptr %word) {
   %ignored = call i64 (i64, ...) @syscall(i64 FUTEX, ptr %word, i32 129, i32 1, ptr null, ptr null, i32 0)
+  ret void
+}
+
+; Keeps a worker off the caller's processor, on which it would wait for the caller. The system places a thread that
+; wakes up on an idle processor; where none is, it often chooses the one of the thread that woke it.
+define internal void @pool_move(ptr %slot, i32 %processor) noinline {
+  %mask = alloca [16 x i64], align 16
+  %thread.at = getelementptr i8, ptr %slot, i64 8
+  %thread = load atomic i32, ptr %thread.at monotonic, align 4
+  %unknown = icmp eq i32 %thread, 0
+  br i1 %unknown, label %done, label %get
+get:
+  %off.at = getelementptr i8, ptr %slot, i64 16
+  store i32 %processor, ptr %off.at
+  call void @llvm.memset.p0.i64(ptr %mask, i8 0, i64 128, i1 false)
+  %failed = call i32 @sched_getaffinity(i32 0, i64 128, ptr %mask)
+  %bad = icmp slt i32 %failed, 0
+  %number = sub i32 %processor, 1
+  %far = icmp uge i32 %number, 1024
+  %no = or i1 %bad, %far
+  br i1 %no, label %done, label %set
+set:
+  %wide = zext i32 %number to i64
+  %word = lshr i64 %wide, 6
+  %bit = and i64 %wide, 63
+  %one = shl i64 1, %bit
+  %others = xor i64 %one, -1
+  %word.at = getelementptr i64, ptr %mask, i64 %word
+  %before = load i64, ptr %word.at
+  %after = and i64 %before, %others
+  store i64 %after, ptr %word.at
+  %ignored = call i32 @sched_setaffinity(i32 %thread, i64 128, ptr %mask)   ; fails where no other processor is left
+  br label %done
+done:
   ret void
 }
 
@@ -170,8 +210,16 @@ define internal ptr @pool_worker(ptr %argument) {
   %index = ptrtoint ptr %argument to i64
   %slot = getelementptr [128 x i8], ptr @pool_slots, i64 %index
   %parked = getelementptr i8, ptr %slot, i64 4
+  %thread.at = getelementptr i8, ptr %slot, i64 8
+  %where = getelementptr i8, ptr %slot, i64 12
+  %thread = call i64 (i64, ...) @syscall(i64 GETTID)
+  %thread.narrow = trunc i64 %thread to i32
+  store atomic i32 %thread.narrow, ptr %thread.at monotonic, align 4
   br label %idle
 idle:
+  %here = call i32 @sched_getcpu()
+  %here.more = add i32 %here, 1
+  store atomic i32 %here.more, ptr %where monotonic, align 4
   %start = call i64 @pool_now()
   br label %spin
 spin:
@@ -185,6 +233,9 @@ pause:
   %look = icmp eq i32 %low, 0
   br i1 %look, label %clock, label %spin
 clock:
+  %there = call i32 @sched_getcpu()
+  %there.more = add i32 %there, 1
+  store atomic i32 %there.more, ptr %where monotonic, align 4
   %now = call i64 @pool_now()
   %passed = sub i64 %now, %start
   %spins = load atomic i64, ptr @pool_spin monotonic, align 8
@@ -310,12 +361,29 @@ share:
   %jobs = load i64, ptr @pool_jobs
   %jobs.more = add i64 %jobs, 1
   store i64 %jobs.more, ptr @pool_jobs
+  %processor = call i32 @sched_getcpu()
+  %mine.more = add i32 %processor, 1
   br label %post
 post:
   %i = phi i64 [ 1, %share ], [ %i.next, %posted ]
   %slot = getelementptr [128 x i8], ptr @pool_slots, i64 %i
-  store atomic i32 1, ptr %slot seq_cst, align 4
   %parked.at = getelementptr i8, ptr %slot, i64 4
+  %where.at = getelementptr i8, ptr %slot, i64 12
+  %off.at = getelementptr i8, ptr %slot, i64 16
+  %where = load atomic i32, ptr %where.at monotonic, align 4
+  %off = load i32, ptr %off.at
+  %sleepy = load atomic i32, ptr %parked.at monotonic, align 4
+  %same = icmp eq i32 %where, %mine.more
+  %sleeps = icmp ne i32 %sleepy, 0
+  %clash = or i1 %same, %sleeps
+  %other = icmp ne i32 %off, %mine.more
+  %moves = and i1 %clash, %other
+  br i1 %moves, label %move, label %set
+move:
+  call void @pool_move(ptr %slot, i32 %mine.more)
+  br label %set
+set:
+  store atomic i32 1, ptr %slot seq_cst, align 4
   %parked = load atomic i32, ptr %parked.at seq_cst, align 4
   %asleep = icmp ne i32 %parked, 0
   br i1 %asleep, label %rouse, label %posted
@@ -384,5 +452,12 @@ def pool_ir(platform: PoolPlatform | None) -> str:
     if platform is None:
         return SERIAL_IR
     text = _SHARED + _THREADED_IR + platform.declarations
-    text = text.replace("SLOTBYTES", str(128 * MOST_THREADS)).replace("SLOTS", str(MOST_THREADS))
-    return text.replace("FUTEX", str(platform.futex)).replace("PAUSE", platform.pause)
+    numbers = {
+        "SLOTBYTES": 128 * MOST_THREADS,
+        "SLOTS": MOST_THREADS,
+        "FUTEX": platform.futex,
+        "GETTID": platform.gettid,
+    }
+    for name, number in numbers.items():
+        text = text.replace(name, str(number))
+    return text.replace("PAUSE", platform.pause)
