@@ -319,7 +319,7 @@ def _as_module(mod: Any) -> tuple[IRModule, str | None]:
 
 
 def _text(mod: IRModule) -> str:
-    return mod.script()
+    return mod.script(style="supple")  # which runs as a file
 
 
 class _Collections:

@@ -96,6 +96,7 @@ class BlockBuilder:
         self._frames: list[_Frame] = []
         self._bindings: dict[int, tuple[Var, Expr]] = {}
         self._te_functions: dict[int, list[GlobalVar]] = {}
+        self.counts_named = False  # whether values with a name of their own count where the others are numbered
 
     # ------------------------------------------------------------------------------------------------------ functions
 
@@ -430,11 +431,11 @@ class BlockBuilder:
 
     def _new_var(self, name_hint: str, ty: Type, output: bool | None, span: Span | None) -> Var:
         local = self._scope().dataflow and not output
-        if not name_hint:
-            prefix = "lv" if local else "gv"
+        if not name_hint or self.counts_named:
+            prefix = "lv" if local or (name_hint and self._scope().dataflow) else "gv"
             count = self._frame().counters.get(prefix, 0)
             self._frame().counters[prefix] = count + 1
-            name_hint = prefix if count == 0 else f"{prefix}{count}"
+            name_hint = name_hint or (prefix if count == 0 else f"{prefix}{count}")
         return (DataflowVar if local else Var)(name_hint, ty, span=span)
 
     def _append(self, binding: VarBinding | MatchCast) -> None:

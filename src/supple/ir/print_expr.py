@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -320,7 +318,7 @@ class ExprPrinter(TypePrinter):
             text = self.attr(value)
             if f"{op.name}.{name}" in self.style.string_attributes:
                 text = f"R.str({text})"
-            texts.append(f"{name}={text}")
+            texts.append(text if op.name in self.style.positional else f"{name}={text}")
         return texts
 
     def _types(self, keyword: str, types: tuple[Type, ...]) -> list[str]:
@@ -481,7 +479,7 @@ def inline_constant(data: Any, limit: int = 16, digits: int = 0) -> str | None:
     name = dtypes.from_numpy(array.dtype)
     if array.size > limit > 0 or (array.size == 0 and array.ndim > 0):
         return None
-    if limit == 0 and (array.ndim > 0 or not array.dtype.isbuiltin):  # the kinds that numpy has not among them
+    if limit == 0 and (array.ndim > 0 or dtypes.row(name).is_coded):
         return None
 
     def text(value: Any) -> str:
@@ -503,22 +501,6 @@ def inline_constant(data: Any, limit: int = 16, digits: int = 0) -> str | None:
         if canonical.astype(array.dtype).tobytes() != array.tobytes():
             return None
     return f"R.const({text(flat.tolist())}, {quote(name)})"
-
-
-def metadata_text(constants: list[G.Constant]) -> str:
-    """The constants of a program as JSON: dtype, shape and bytes (base64, little-endian)."""
-    rows = []
-    for constant in constants:
-        array = np.ascontiguousarray(constant.data)
-        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        rows.append(
-            {
-                "dtype": dtypes.from_numpy(array.dtype),
-                "shape": list(np.shape(constant.data)),
-                "data": base64.b64encode(little.tobytes()).decode("ascii"),
-            }
-        )
-    return json.dumps({"supple.Constant": rows})
 
 
 _PRINTERS: dict[type[Expr], Callable[[ExprPrinter, Any], Any]] = {

@@ -218,7 +218,9 @@ _DESTINATION = ("relax.call_tir", "relax.call_dps_packed")
 
 
 def _says_type(value: Expr) -> bool:
-    """Whether a value says its type itself."""
+    """Whether a value says its type itself (a dtype's has no spelling)."""
+    if isinstance(value, G.DataTypeImm):
+        return True
     return isinstance(value, Call) and isinstance(value.op, Op) and value.op.name in _DESTINATION
 
 

@@ -85,7 +85,6 @@ class LinePrinter(ExprPrinter):
             if at is not None:
                 self.lines.insert(at, self.lines.pop())
 
-
     # ---------------------------------------------------------------------------------------------- free variables
 
     def statement(self) -> None:
@@ -107,7 +106,7 @@ class LinePrinter(ExprPrinter):
         name = self.names.find(var)
         if name is None or id(var) in self.free:
             path = tuple(frame.number for frame in self.frames)
-            known = self.free.get(id(var), path)
+            known = self.free.get(id(var), path) if self.flat else path
             self.free[id(var)] = tuple(a for a, b in zip(known, path) if a == b)
         if name is None:
             depth = len(self.places.get(id(var), self.free[id(var)])) - 1
@@ -117,7 +116,7 @@ class LinePrinter(ExprPrinter):
 
     def again(self) -> bool:
         """Whether the text must be printed once more, with `free` for its `places`."""
-        return any(self.places.get(var) != place for var, place in self.free.items())
+        return self.flat and any(self.places.get(var) != place for var, place in self.free.items())
 
     def _declare_free(self, var: Var, name: str, frame: _Frame) -> None:
         if var.ty is None:
@@ -133,6 +132,7 @@ class LinePrinter(ExprPrinter):
             return
         if frame is self.frames[-1] and self.flat:
             self.line(text)
+            frame.line = len(self.lines)
             return
         at = frame.line
         self.lines.insert(at, "    " * frame.indent + text)
@@ -155,7 +155,6 @@ class LinePrinter(ExprPrinter):
             self.in_sight.add(id(symbol))
             if name not in self.type_variables:
                 self.type_variables.append(name)
-
 
     def iteration(self, iter_var: L.IterVar) -> str:
         """An iteration variable by itself."""
@@ -370,7 +369,13 @@ class LoopPrinter(LinePrinter):
         yield from ()
 
     def _decl_statement(self, s: L.DeclBuffer) -> Iterator[Any]:
-        self._alloc(s.buffer, "T.decl_buffer")
+        source = s.buffer.ty.data if isinstance(s.buffer.ty, BufferType) else None
+        known = self.style.short_forms and isinstance(source, Var) and id(source) in self.in_sight
+        if known and isinstance(source, Var) and _is_view(s.buffer, source):
+            shape = ", ".join(self.expr(extent) for extent in s.buffer.shape)
+            self.line(f"{self.names.define(s.buffer)} = {self.names.get(source)}.view({shape})")
+        else:
+            self._alloc(s.buffer, "T.decl_buffer")
         yield from ()
 
     def _for(self, s: L.For) -> Iterator[Any]:
@@ -602,6 +607,27 @@ def _short_alloc(line: str) -> str:
         if said in line:
             return line.replace(said, "").replace("T.alloc_buffer", form)
     return line
+
+
+def _is_view(buffer: Var, source: Var) -> bool:
+    """Whether a buffer is another buffer in another shape, and nothing else."""
+    ty, of = buffer.ty, source.ty
+    if not isinstance(ty, BufferType) or not isinstance(of, BufferType):
+        return False
+    plain, same = BufferType(ty.shape, of.dtype, of.scope, data=ty.data), BufferType(of.shape, ty.dtype)
+    if not structural_equal(ty, plain) or structural_equal(same, BufferType(ty.shape, ty.dtype)):
+        return False
+    return _count(ty.shape) == _count(of.shape) is not None
+
+
+def _count(shape: tuple[Expr, ...]) -> tuple[int, str] | None:
+    """How many elements a shape of numbers has, and the numbers' dtype."""
+    count = 1
+    for extent in shape:
+        if not isinstance(extent, IntImm) or extent.dtype != scalar_dtype(shape[0]):
+            return None
+        count *= extent.value
+    return count, scalar_dtype(shape[0]) if shape else ""
 
 
 def _is_plain(s: L.For) -> bool:

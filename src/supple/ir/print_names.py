@@ -79,7 +79,7 @@ class Names:
             self._scopes[-1].discard(name)
             self._scopes[depth].add(name)
         self._names[id(var)] = name
-        self._defined[-1 if depth is None else depth].append(var)  # which also keeps it alive, so that its id stays its own
+        self._defined[-1 if depth is None else depth].append(var)  # which also keeps it alive: its id stays its own
         return name
 
     def find(self, var: Var) -> str | None:

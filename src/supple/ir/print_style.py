@@ -33,7 +33,7 @@ class PrintStyle:
     typed_numbers: bool  # a number says its dtype though the operand beside it implies it
     calls_stand_alone: bool  # T.evaluate(f()) is f(), and a call without a result is bound to no name
     default_dtype: str  # of buffers that are made in the text: it is not said
-    constructs_blocks: bool  # R.seq() keeps blocks of bindings apart that would be read as one
+    counts_named: bool  # a program that is read: the values it names count where those without names are numbered
     # in what order
     sorted_keys: bool  # dictionaries
     regions_first: bool  # T.reads and T.writes before a block's buffers
@@ -41,6 +41,7 @@ class PrintStyle:
     # how it is said
     graph_ints: str  # the dtype of integers in graph functions that do not say theirs
     string_attributes: frozenset[str]  # that are values of the graph: R.str("...")
+    positional: frozenset[str]  # operators whose attributes are written without their names
     inline_elements: int  # how many a constant that is written out may have; 0: one, without dimensions
     float_digits: int  # significant digits of floating-point numbers; 0: as few as read back to the same number
     shape_argument: str
@@ -88,12 +89,13 @@ SUPPLE = PrintStyle(
     typed_numbers=False,
     calls_stand_alone=False,
     default_dtype="",
-    constructs_blocks=True,
+    counts_named=False,
     sorted_keys=False,
     regions_first=False,
     types_first=False,
     graph_ints="int32",
     string_attributes=frozenset(),
+    positional=frozenset(),
     inline_elements=16,
     float_digits=0,
     shape_argument="({})",
@@ -141,12 +143,13 @@ RELAX = PrintStyle(
     typed_numbers=True,
     calls_stand_alone=True,
     default_dtype="float32",
-    constructs_blocks=True,
+    counts_named=True,
     sorted_keys=True,
     regions_first=True,
     types_first=True,
     graph_ints="int64",
     string_attributes=frozenset(("relax.print.format", "relax.assert_op.format")),
+    positional=frozenset(("relax.hint_on_device",)),
     inline_elements=0,
     float_digits=17,
     shape_argument="R.shape([{}])",
@@ -187,6 +190,11 @@ _default = [SUPPLE]
 def set_default_style(name: str) -> None:
     """Choose the layout of texts that are asked for without one, for the whole process: ``"supple"`` or ``"relax"``."""
     _default[0] = _style(name)
+
+
+def default_style() -> PrintStyle:
+    """The layout of texts that are asked for without one."""
+    return _default[0]
 
 
 def _style(name: str) -> PrintStyle:

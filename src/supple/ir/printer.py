@@ -20,9 +20,10 @@ from supple.ir.graph import BindingBlock, Function, GlobalVar
 from supple.ir.loop import BufferRegion, IterVar, PrimFunc, SBlock
 from supple.ir.module import IRModule
 from supple.ir.node import Expr, Stmt, Type, set_printer
-from supple.ir.print_expr import ExprPrinter, metadata_text
+from supple.ir.print_expr import ExprPrinter
 from supple.ir.print_graph import GraphPrinter
-from supple.ir.print_loop import LoopPrinter
+from supple.ir.print_loop import LinePrinter, LoopPrinter
+from supple.ir.print_metadata import metadata_text, relax_metadata
 from supple.ir.print_names import identifier, quote
 from supple.ir.print_style import STYLES, PrintOptions, print_options
 
@@ -36,8 +37,8 @@ def script(node: Any, show_meta: bool = False, *, style: str | None = None, **op
     """The text of a node, ``style`` being its layout: ``"supple"``, ``"relax"`` (character by character what Relax's
     printer writes), or None for the process's own (Supple's, unless `set_default_style` chose another).
 
-    Modules and functions come with imports, so that Supple's layout runs as a file. Constants of more than a few elements
-    print as ``metadata["supple.Constant"][i]``; their data is in the text only with ``show_meta``, without it
+    Modules and functions come with imports, so that Supple's layout runs as a file. Constants of more than a few
+    elements print as ``metadata["supple.Constant"][i]``; their data is in the text only with ``show_meta``, without it
     ``from_source`` refuses the text. The other options are Relax's (`PrintOptions`).
 
     Raises ``TypeError`` for an option that Relax's printer has not, ``NotImplementedError`` for one that this has not.
@@ -89,17 +90,23 @@ class _Page:
     def function(self, func: Function | PrimFunc, name: str, given_name: str | None, indent: int) -> list[str]:
         """The lines of one function."""
 
-        def write(printer: GraphPrinter | LoopPrinter) -> None:
+        def start(printer: LinePrinter) -> None:
             printer.module = self.module
             printer.indent = printer.base = indent
-            if isinstance(printer, GraphPrinter):
-                assert isinstance(func, Function)
-                printer.function(func, name, given_name)
-            else:
-                assert isinstance(func, PrimFunc)
-                printer.function(func, name, given_name)
 
-        return self.written(GraphPrinter if isinstance(func, Function) else LoopPrinter, write).lines
+        def graph(printer: GraphPrinter) -> None:
+            assert isinstance(func, Function)
+            start(printer)
+            printer.function(func, name, given_name)
+
+        def loops(printer: LoopPrinter) -> None:
+            assert isinstance(func, PrimFunc)
+            start(printer)
+            printer.function(func, name, given_name)
+
+        if isinstance(func, Function):
+            return self.written(GraphPrinter, graph).lines
+        return self.written(LoopPrinter, loops).lines
 
     def written(self, kind: type[P], write: Callable[[P], None]) -> P:
         """A printer of that kind after it wrote; twice where free variables must be declared further out."""
@@ -127,7 +134,7 @@ class _Page:
         head = self._comments("\n".join(lines))
         head += [f'{name} = TypeVar("{name}")' for name in self.type_variables]
         if meta:
-            head.insert(0, f"metadata = I.metadata({quote(metadata_text(self.constants))})")
+            head.insert(0, f"metadata = {relax_metadata(self.constants)}")
         omitted = ["", self.style.no_metadata] if self.constants and not meta else []
         return "\n".join([*head, *lines, *omitted]) + self.style.end
 
@@ -258,8 +265,8 @@ def _expression(node: Expr, printer: GraphPrinter, page: _Page) -> str:
 
 
 def show(node: Any, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
-    """Print a node's text, in colour on a terminal (unless ``NO_COLOR`` is set). ``style`` is a layout, as in `script`, or
-    a name of pygments' for the colours (``"light"`` and ``"dark"`` among them). Otherwise like `script`."""
+    """Print a node's text, in colour on a terminal (unless ``NO_COLOR`` is set). ``style`` is a layout, as in `script`,
+    or a name of pygments' for the colours (``"light"`` and ``"dark"`` among them). Otherwise like `script`."""
     layout = style if style in STYLES else None
     colors = _COLORS.get(style or "", style) if layout is None else None
     text = script(node, style=layout, black_format=black_format, **options).rstrip("\n")
@@ -279,7 +286,8 @@ def _pygments_style(name: str) -> str:
     try:
         get_style_by_name(name)
     except ClassNotFound:
-        raise ValueError(f"style: {name!r} is neither a layout ({', '.join(STYLES)}) nor colours of pygments'") from None
+        known = ", ".join(STYLES)
+        raise ValueError(f"style: {name!r} is neither a layout ({known}) nor colours of pygments'") from None
     return name
 
 

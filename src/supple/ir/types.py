@@ -243,6 +243,10 @@ class PointerType(Type):
     element: str | None = None
     scope: str = "global"
 
+    def __post_init__(self) -> None:
+        if isinstance(self.element, PrimType):
+            set_field(self, "element", self.element.dtype)
+
 
 @node
 class VoidType(Type):

@@ -15,6 +15,7 @@ from supple.ir.expr import Call, DataflowVar, IntImm, TupleGetItem, Var, as_expr
 from supple.ir.graph import BindingBlock, DataflowBlock, Function, GlobalVar, Tuple, VarBinding, constant
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
+from supple.ir.print_style import default_style
 from supple.ir.structural import structural_equal
 from supple.ir.types import AnyType, DeviceMesh, FuncType, PrimType, TupleType, VDevice, prim_type
 from supple.script.evaluate import Environment, describe
@@ -137,6 +138,7 @@ class GraphParser(SymbolEvaluator):
     def body(self, builder: BlockBuilder) -> Function:
         """Read the statements; the finished function."""
         self.builder = builder
+        builder.counts_named = default_style().counts_named
         name = self.source.name_span(self.node)
         builder.begin_function(self.node.name, self.params, {}, self.options.pure, self.ret_ty, name)
         self.scopes.append({})
@@ -286,7 +288,7 @@ class GraphParser(SymbolEvaluator):
             if value.form.name == "R.match_cast":
                 raise self.error(statement, "R.match_cast gives a new variable", hint="x = R.match_cast(value, type)")
             raise self.error(statement, f"{value.form.name} cannot stand alone")
-        if isinstance(value, Call):
+        if isinstance(value, Call) or (isinstance(value, Tuple) and not value.fields):
             self.builder.emit(value, "_", None, None, self.span(statement))
         elif value is not None:
             raise self.error(statement, "the expression has no effect", hint="give it a name: x = ...")
@@ -394,8 +396,8 @@ class GraphParser(SymbolEvaluator):
         if not statement.orelse:
             raise self.error(statement, "'if' needs an 'else': both branches bind the result", rule="if")
         declared = self._declared_result(statement)
-        then_name, then = self._branch(statement.body, declared is not None)
-        else_name, other = self._branch(statement.orelse, declared is not None)
+        then_name, then = self._branch(statement.body, "then", declared is not None)
+        else_name, other = self._branch(statement.orelse, "else", declared is not None)
         if then_name.id != else_name.id:
             raise self.error(
                 else_name,
@@ -416,7 +418,7 @@ class GraphParser(SymbolEvaluator):
             annotations.append(self.type_of(unquote(self, last.annotation)))
         return annotations[0] if structural_equal(annotations[0], annotations[1]) else None
 
-    def _branch(self, statements: list[ast.stmt], declared: bool) -> tuple[ast.Name, Any]:
+    def _branch(self, statements: list[ast.stmt], which: str, declared: bool) -> tuple[ast.Name, Any]:
         """A branch: its last statement binds the result; ``declared``: its annotation is the whole if's."""
         self.builder.begin_scope()
         self.scopes.append({})
@@ -431,7 +433,7 @@ class GraphParser(SymbolEvaluator):
         value: Any
         if isinstance(last, (ast.Assign, ast.AnnAssign)) and last.value is not None:
             try:
-                value = self._branch_value(last, last.value, name, declared)
+                value = self._branch_value(last, last.value, name, which, declared)
             except Exception as error:
                 made = self.convert(error, last)
                 raise made from made.__cause__
@@ -441,7 +443,9 @@ class GraphParser(SymbolEvaluator):
         self.scopes.pop()
         return name, self.builder.end_scope(value, self.span(last))
 
-    def _branch_value(self, last: ast.Assign | ast.AnnAssign, node: ast.expr, name: ast.Name, declared: bool) -> Any:
+    def _branch_value(
+        self, last: ast.Assign | ast.AnnAssign, node: ast.expr, name: ast.Name, which: str, declared: bool
+    ) -> Any:
         """The result of a branch: what is a value already is not bound to another variable."""
         given = self.evaluate(node)
         if isinstance(given, FormCall):
@@ -453,7 +457,7 @@ class GraphParser(SymbolEvaluator):
         if annotation is not None and structural_equal(annotation, getattr(value, "ty", None)):
             annotation = None
         if annotation is not None or isinstance(value, (Call, TupleGetItem)):
-            value = self.builder.emit(value, name.id, annotation, None, self.span(name))
+            value = self.builder.emit(value, f"{name.id}_{which}", annotation, None, self.span(name))
         return value
 
     def _function(self, statement: ast.FunctionDef) -> None:

@@ -12,7 +12,7 @@ from supple.base import dtypes
 from supple.base.registry import did_you_mean
 from supple.ir import expr as _expr
 from supple.ir.graph import Constant, constant
-from supple.ir.types import VDevice
+from supple.ir.types import StringType, VDevice
 from supple.script.entry import ModuleDecorator, PythonFunctionDecorator
 from supple.script.forms import Form, MetaVar
 
@@ -75,7 +75,8 @@ def metadata(text: str) -> dict[str, list[Constant]]:
 
 
 __all__ = [
-    "Range", "ir_module", "meta_var", "metadata", "module_attrs", "module_global_infos", "pyfunc", "vdevice",
+    "Range", "StringType", "ir_module", "meta_var", "metadata", "module_attrs", "module_global_infos", "pyfunc",
+    "vdevice",
 ]  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from supple.base.source import Span
 from supple.ir.graph import Function
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
+from supple.ir.print_metadata import read_relax_metadata
 from supple.script import ir, relax, tir, tirx
 from supple.script.entry import FunctionDecorator, MacroForm, decorator_of, read_module
 from supple.script.evaluate import SAFE_BUILTINS, Environment, Evaluator
@@ -23,6 +24,18 @@ _MODULES: dict[str, ModuleType] = {"ir": ir, "relax": relax, "tirx": tirx, "tir"
 _PACKAGES = ("supple.script", "tvm.script")
 
 
+class _Nodes:
+    """``tvm.ir`` in text that Relax's printer wrote: the constants of a program."""
+
+    load_json = staticmethod(read_relax_metadata)
+
+
+class _Root:
+    """``tvm`` in text that Relax's printer wrote."""
+
+    ir = _Nodes()
+
+
 def from_source(
     text: str, extra_vars: Mapping[str, Any] | None = None, *, check_well_formed: bool | None = None
 ) -> IRModule | Function | PrimFunc:
@@ -32,7 +45,7 @@ def from_source(
     what the decorators say. Raises `DiagnosticError`, with the place, for text that is not such a program.
     """
     source = text_source(text)
-    names: dict[str, Any] = {"I": ir, "R": relax, "T": tirx, "TypeVar": TypeVar, **(extra_vars or {})}
+    names: dict[str, Any] = {"I": ir, "R": relax, "T": tirx, "TypeVar": TypeVar, "tvm": _Root(), **(extra_vars or {})}
     env = Environment(names, SAFE_BUILTINS, restricted=True)
     evaluator = Evaluator(source, env)
     result: IRModule | Function | PrimFunc | None = None
