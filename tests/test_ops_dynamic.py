@@ -155,8 +155,20 @@ def test_a_stride_of_zero_is_an_error_at_run_time() -> None:
         Interpreter(mod).run("main", np.zeros(5, "float32"), zero)
 
 
-def test_an_operand_of_unknown_shape_is_refused_by_name() -> None:
-    mod = module('x: R.Tensor(dtype="float32", ndim=2)', "return R.nonzero(x)")
+def test_operators_take_results_whose_size_has_no_name() -> None:
+    mod = module(
+        'x: R.Tensor(("n", "m"), "float32"), t: R.Tensor((4, 3), "float32")',
+        "p = R.nonzero(x)\nq = R.permute_dims(p)\nr = R.unique(q, axis=0)\ns = R.nonzero(R.sum(r, axis=1))\n"
+        "return (q, R.add(r, r), s, R.take(t, R.unique(p), axis=0))",
+    )
+    x = np.array([[0, 1, 0], [2, 0, 0], [0, 3, 4]], "float32")
+    q, r, s, _ = run_all(mod, x, np.arange(12, dtype="float32").reshape(4, 3))
+    np.testing.assert_array_equal(q, np.stack(np.nonzero(x)).T)
+    assert r.shape == (4, 2) and s.shape == (1, 4)
+
+
+def test_an_operand_of_unknown_rank_is_refused_by_name() -> None:
+    mod = module('x: R.Tensor(dtype="float32")', "return R.nonzero(x)")
     with pytest.raises(NotSupportedError, match=r"relax\.nonzero"):
         legalize(mod)
 

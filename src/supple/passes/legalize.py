@@ -77,7 +77,8 @@ class _Legalizer:
             return replace(node, value=self.dynamic.lowered(call, op))
         if op.lower is None or (self.keep_views and op.facts.get("view")):
             return None
-        return replace(node, value=self._lowered(call, op))
+        named = self.dynamic.with_names(call, op, lambda inside: self._lowered(inside, op))
+        return replace(node, value=named if named is not None else self._lowered(call, op))
 
     def _lowered(self, call: Call, op: Op) -> Call:
         """The ``call_tir``; a call like an earlier one uses its loop function without building it again."""
