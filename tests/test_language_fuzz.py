@@ -84,6 +84,16 @@ class Module:
     def main(x: R.Tensor((4, 4), "float32"), y: R.Tensor((4, 4), "float32")):
         return x
 """,
+    "an external function with a name that the text needs": """
+@I.ir_module
+class Module:
+    I = R.ExternFunc("lang.first")
+
+    @R.function(pure=False)
+    def main(x: R.Tensor((4, 4), "float32"), y: R.Tensor((4, 4), "float32")):
+        a = R.call_packed("lang.first", x, y, ty_args=R.Tensor((4, 4), "float32"))
+        return a
+""",
     "a module as an attribute of a function": """
 @R.function
 def main(x: R.Tensor((4, 4), "float32")):

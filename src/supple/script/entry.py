@@ -31,6 +31,8 @@ from supple.script.source import Source, class_definition, first_line, function_
 from supple.verify.well_formed import check_module
 
 MODULE_FORM = "I.ir_module"
+RESERVED = ("I", "R", "T", "Module", "cls")
+"""Names that the text of a module uses itself."""
 
 
 @dataclass(frozen=True)
@@ -338,6 +340,10 @@ def _external_function(evaluator: Evaluator, statement: ast.Assign) -> tuple[str
     if len(statement.targets) != 1 or not isinstance(target, ast.Name) or not isinstance(value, ExternFunc):
         raise evaluator.error(
             statement, "only functions stand in a module's class", expected="a def, or f = R.ExternFunc('symbol')"
+        )
+    if target.id in RESERVED:
+        raise evaluator.error(
+            target, f"an external function cannot be named {target.id!r}: a program's text needs that name"
         )
     return target.id, value
 
