@@ -301,13 +301,15 @@ max_pool2d_backward, avg_pool2d_backward = _pool_backward(False), _pool_backward
 # ----------------------------------------------------------------------------------------------------------------- take
 
 
-def _take_lower(output_grad: te.TensorValue, x: te.TensorValue, indices: te.TensorValue, axis: Axis) -> te.TensorValue:
+def _take_lower(
+    output_grad: te.TensorValue, x: te.TensorValue, indices: te.TensorValue, axis: Axis, mode: str
+) -> te.TensorValue:
     place = 0 if axis is None else normalize_axis("grad.take_backward", axis, x.ndim)
     wide = wide_dtype(x.dtype)
 
     def body(out: te.TensorValue) -> Stmt:
         def add(*i: Any) -> Stmt:
-            at = wrapped_index(indices[i[place : place + indices.ndim]], x.shape[place], "fast")
+            at = wrapped_index(indices[i[place : place + indices.ndim]], x.shape[place], mode)
             target = (*i[:place], at, *i[place + indices.ndim :])
             return store(out, E.Add(out[target], cast(wide, output_grad[i])), *target)
 
@@ -318,9 +320,13 @@ def _take_lower(output_grad: te.TensorValue, x: te.TensorValue, indices: te.Tens
     return _narrowed(total, x.dtype)
 
 
-def _take_ref(output_grad: Any, x: Any, indices: Any, axis: Axis) -> Any:
+def _take_ref(output_grad: Any, x: Any, indices: Any, axis: Axis, mode: str) -> Any:
     place = 0 if axis is None else axis % x.ndim
-    indices = np.asarray(indices)
+    indices, extent = np.asarray(indices), x.shape[place]
+    if mode == "wrap":
+        indices = np.mod(indices, max(extent, 1))
+    elif mode == "clip":
+        indices = np.clip(indices, 0, extent - 1)
     out = np.zeros(x.shape, dtypes.widened(x).dtype)
     for i in np.ndindex(output_grad.shape):
         at = int(indices[i[place : place + indices.ndim]])
@@ -337,11 +343,18 @@ def _take_ref(output_grad: Any, x: Any, indices: Any, axis: Axis) -> Any:
         sample((3, 4), (5, 4), np.array([1, 1, -1], "int64"), axis=0),
         sample((2, 2, 3), (2, 4), np.array([[0, 3, 0], [1, 2, 3]], "int32"), axis=-1),
         sample((3,), (4,), np.array([3, 0, 3], "int64")),
+        sample((3,), (4,), np.array([7, -9, 3], "int64"), mode="wrap"),
+        sample((3,), (4,), np.array([7, -9, 3], "int64"), mode="clip"),
     ],
 )
-def take_backward(output_grad: TensorType, x: TensorType, indices: TensorType, axis: Axis = None) -> Type:
-    """The gradient of `take` with respect to its tensor: what was taken several times gets the sum."""
+def take_backward(
+    output_grad: TensorType, x: TensorType, indices: TensorType, axis: Axis = None, mode: str = ""
+) -> Type:
+    """The gradient of `take` with respect to its tensor: what was taken several times gets the sum.
+    ``mode`` is that of `take` (nothing is ``"fast"``)."""
     name = "grad.take_backward"
+    if mode not in ("", "fast", "clip", "wrap"):
+        fail(f"{name}: unknown mode", "fast or clip or wrap", mode)
     require_integers(name, "indices", indices)
     same_dtype(name, output_grad, x)
     if axis is None and x.ndim not in (-1, 1):
