@@ -311,13 +311,17 @@ class ExprPrinter(TypePrinter):
     def _attributes(self, op: Op, attrs: dict[str, Any]) -> list[str]:
         defaults = {p.name: p.default for p in op.params if p.is_attr}
         texts = []
-        for name, value in attrs.items():
+        first = [name for name in self.style.attribute_order.get(op.name, ()) if name in attrs]
+        for name in [*first, *(name for name in attrs if name not in first)]:
+            value = attrs[name]
             default = REQUIRED if self.style.all_attributes else defaults.get(name, REQUIRED)
             if default is not REQUIRED and type(default) is type(value) and default == value:
                 continue
             text = self.attr(value)
             if f"{op.name}.{name}" in self.style.string_attributes:
                 text = f"R.str({text})"
+            elif f"{op.name}.{name}" in self.style.float_attributes:
+                text = self.attr(_floats(value))
             texts.append(text if op.name in self.style.positional else f"{name}={text}")
         return texts
 
@@ -458,6 +462,13 @@ class ExprPrinter(TypePrinter):
 
 def _is_number(e: Expr) -> bool:
     return isinstance(e, IntImm) and e.dtype != "bool"
+
+
+def _floats(value: Any) -> Any:
+    """An attribute's numbers as float32 literals."""
+    if isinstance(value, (tuple, list)):
+        return [_floats(v) for v in value]
+    return FloatImm(value, "float32") if isinstance(value, float) else value
 
 
 def _wrap(piece: Piece, minimum: int) -> str:

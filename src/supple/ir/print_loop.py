@@ -290,8 +290,15 @@ class LoopPrinter(LinePrinter):
             if not body.seq:
                 self.line("pass")
             yield from body.seq
-        else:
-            yield body
+            return
+        while self.style.short_forms and isinstance(body, L.AttrStmt):  # alone in its suite: no indentation is needed
+            self.statement()
+            self.line(f"T.attr({self.attr(body.node)}, {quote(body.attr_key)}, {self.expr(body.value)})")
+            body = body.body
+            if isinstance(body, SeqStmt) and len(body.seq) != 1:
+                yield from body.seq
+                return
+        yield body
 
     def _statement(self, statement: Any) -> Iterator[Any]:
         if isinstance(statement, _Inner):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from keyword import iskeyword
 from typing import Any
 
 from supple.base.registry import did_you_mean
@@ -41,6 +42,8 @@ class PrintStyle:
     # how it is said
     graph_ints: str  # the dtype of integers in graph functions that do not say theirs
     string_attributes: frozenset[str]  # that are values of the graph: R.str("...")
+    float_attributes: frozenset[str]  # that are written with their dtype: T.float32(...)
+    attribute_order: Mapping[str, tuple[str, ...]]  # operators: attributes that come first, in this order
     positional: frozenset[str]  # operators whose attributes are written without their names
     inline_elements: int  # how many a constant that is written out may have; 0: one, without dimensions
     float_digits: int  # significant digits of floating-point numbers; 0: as few as read back to the same number
@@ -95,6 +98,8 @@ SUPPLE = PrintStyle(
     types_first=False,
     graph_ints="int32",
     string_attributes=frozenset(),
+    float_attributes=frozenset(),
+    attribute_order={},
     positional=frozenset(),
     inline_elements=16,
     float_digits=0,
@@ -149,6 +154,25 @@ RELAX = PrintStyle(
     types_first=True,
     graph_ints="int64",
     string_attributes=frozenset(("relax.print.format", "relax.assert_op.format")),
+    float_attributes=frozenset(
+        (
+            "relax.image.resize2d.roi",
+            "relax.image.resize3d.roi",
+            *(f"relax.nn.{name}.scale" for name in ("attention", "attention_bias", "attention_var_len")),
+        )
+    ),
+    attribute_order={
+        **{
+            f"relax.{name}": ("pool_size", "strides", "dilation", "padding")
+            for name in (
+                *(f"nn.{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3)),
+                *(f"grad.{kind}_pool2d_backward" for kind in ("max", "avg")),
+            )
+        },
+        "relax.nn.pad": ("pad_width", "pad_value", "pad_mode"),
+        "relax.quantize": ("out_dtype", "axis"),
+        "relax.dequantize": ("out_dtype", "axis"),
+    },
     positional=frozenset(("relax.hint_on_device",)),
     inline_elements=0,
     float_digits=17,
@@ -277,6 +301,10 @@ def print_options(style: str | None = None, **given: Any) -> PrintOptions:
         chosen[name] = value
     made = PrintOptions(_default[0] if style is None else _style(style))
     made = replace(made, **chosen)
+    for key in ("name", "ir_prefix", "tirx_prefix", "relax_prefix", "module_alias"):
+        text = getattr(made, key)
+        if text is not None and (not text.isidentifier() or iskeyword(text)):
+            raise ValueError(f"{key}: expected a name, got {text!r}")
     if made.indent_spaces < 1:
         raise ValueError(f"indent_spaces: expected at least 1, got {made.indent_spaces}")
     return made

@@ -29,7 +29,7 @@ from supple.ir.print_style import STYLES, PrintOptions, print_options
 
 P = TypeVar("P", GraphPrinter, LoopPrinter)
 
-HEADER = "from supple.script import ir as I, relax as R, tirx as T"
+HEADER = "from supple.script import ir as {}, relax as {}, tirx as {}"
 _OUTSIDE_STRINGS = re.compile(r'"(?:\\.|[^"\\])*"|#.*|(?<![\w.])[ITR](?=\.)')
 
 
@@ -125,7 +125,8 @@ class _Page:
         """The whole text: what comes before the lines, and after them."""
         meta = bool(self.constants) and self.options.show_meta
         if not self.style.import_comments:
-            head = [HEADER, ""]
+            options = self.options
+            head = [HEADER.format(options.ir_prefix, options.relax_prefix, options.tirx_prefix), ""]
             if meta:
                 head += [f"metadata = I.metadata({quote(metadata_text(self.constants))})", ""]
             elif self.constants:

@@ -86,9 +86,11 @@ class LoopParser(LoopState):
     def _signature(self, node: ast.FunctionDef) -> None:
         self.may_define = True
         self.note_quoted(a.annotation for a in (*node.args.posonlyargs, *node.args.args))
-        values = [(arg, self._annotation(arg)) for arg in plain_parameters(self, node)]
+        values: list[tuple[ast.arg, Any]] = []
         made: dict[str, Var] = {}
-        for arg, value in values:  # scalars first: a buffer's shape may mention them
+        for arg in plain_parameters(self, node):  # scalars first: a buffer's shape may mention them
+            value = self._annotation(arg)
+            values.append((arg, value))
             param = self._scalar_parameter(arg, value)
             if param is not None:
                 made[arg.arg] = param
