@@ -36,8 +36,7 @@ class Placed:
     @R.function
     def spread(d: R.dist.DTensor((4, 6), "float32", "mesh[0]", "S[0], R")):
         a = R.dist.call_tir(Placed.whole, (d,), out_ty=R.DTensor((4, 6), "float32", "mesh[0]", "S[0], R"))
-        b = R.distributed.redistribute(a, device_mesh="mesh[1]", placement="R")
-        return b
+        return R.distributed.redistribute(a, device_mesh="mesh[1]", placement="R")
 
     @R.function
     def main(x: R.Tensor((4, "n"), "float32"), d: R.DTensor((4, 6), "float32", "mesh[0]", "S[0], R")):
