@@ -92,7 +92,9 @@ return (u, t)
 
 
 def test_in_place_through_branches_calls_and_tuples():
-    text = HEAD + f"""
+    text = (
+        HEAD
+        + f"""
     @R.function(private=True, pure=False)
     def bump(v: {N}) -> {N}:
         n = T.int64()
@@ -111,6 +113,7 @@ def test_in_place_through_branches_calls_and_tuples():
         d = Module.bump(t[1])
         return (a, b, d, t)
 """
+    )
     for flag in (True, False):
         both(text, numbers(), numbers(seed=1), np.array(flag))
 
@@ -254,7 +257,9 @@ def test_builtins_get_the_executable():
         return machine["other"](x) if isinstance(machine, supple.runtime.executable.Executable) else x
 
     supple.register_global_func("test.forms.second", second, override=True)
-    text = HEAD + f"""
+    text = (
+        HEAD
+        + f"""
     @R.function
     def other(x: {N}) -> {N}:
         return R.add(x, x)
@@ -264,6 +269,7 @@ def test_builtins_get_the_executable():
         a = R.call_builtin_with_ctx("test.forms.second", (x,), ty_args={N})
         return a
 """
+    )
     vm = machine(text)
     np.testing.assert_array_equal(vm["main"](np.ones(3, "f4")), [2, 2, 2])
     assert seen == [vm.module]

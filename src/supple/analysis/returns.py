@@ -13,9 +13,7 @@ def result_dtype(func: PrimFunc) -> str | None:
     """The dtype of the number that a loop function returns: the declared one, or that of all its ``T.ret``; None when
     it returns nothing. Raises `NotSupportedError` when it declares none and returns numbers of several dtypes.
     """
-    found = {
-        scalar_dtype(n.value): n for n in post_order(func.body) if isinstance(n, Return) and n.value is not None
-    }
+    found = {scalar_dtype(n.value): n for n in post_order(func.body) if isinstance(n, Return) and n.value is not None}
     if isinstance(func.ret_ty, PrimType):
         return func.ret_ty.dtype if found else None
     if len(found) > 1:

@@ -54,9 +54,7 @@ MAX_LANES = 1 << 22
 """How many elements one vectorised operation covers at most."""
 
 
-def run_prim_func(
-    func: PrimFunc, args: Sequence[Any], *, vectorized: bool = True
-) -> int | float | bool | None:
+def run_prim_func(func: PrimFunc, args: Sequence[Any], *, vectorized: bool = True) -> int | float | bool | None:
     """Run a loop function on numpy arrays (outputs are written in place) and numbers for its scalar parameters; the
     number that it returns, if any.
 
