@@ -329,11 +329,11 @@ class ContractionRule(Operands):
         """Fewer rows than a tile's: four of them, two or one, with as many panels side by side as there are sums to
         keep the arithmetic busy; each panel is read once for the rows of a tile. The panels begin at ``base``."""
 
-        def some(rows: int, group: int) -> Stmt:
+        def some(rows: int, group: int) -> L.Share:
             tile = Tile(rows, self.many.vectors, self.many.lanes)
 
-            def of(count: Expr, first: Callable[[Expr], Expr], side_by_side: int) -> Stmt:
-                return L.parallel("jo", count, lambda jo: L.loop("io", L.ceildiv(self.M, rows), lambda io: self._micro(
+            def of(count: Expr, first: Callable[[Expr], Expr], side_by_side: int) -> L.Share:
+                return L.Share(count, lambda jo: L.loop("io", L.ceildiv(self.M, rows), lambda io: self._micro(
                     at, tile, self._first_row(io, tile), first(jo) if base is None else E.Add(base, first(jo)), source,
                     group=side_by_side)))  # fmt: skip
 
@@ -342,15 +342,15 @@ class ContractionRule(Operands):
                 return single
             last = L.sub(panels, L.number(group))
             together = of(L.ceildiv(panels, group), lambda jo: E.Min(E.Mul(jo, L.number(group)), last), group)
-            return L.when(L.at_least(panels, group), together, single)
+            return L.either(L.at_least(panels, group), together, single)
 
         made = some(1, max(1, self.one.vectors // self.many.vectors))
         for rows in (2, 4):
             enough = L.at_least(self.M, rows)
             if enough is not False:
                 group = max(1, self.one.vectors // (rows * self.many.vectors))
-                made = L.when(enough, some(rows, group), made)
-        return made
+                made = L.either(enough, some(rows, group), made)
+        return made.loop("jo")
 
     def _rows_one_by_one(
         self, at: dict[Var, Expr], tile: Tile, first: Expr, count: Expr, panels: Expr,
@@ -482,42 +482,45 @@ class ContractionRule(Operands):
 
     def _few_rows(self, at: dict[Var, Expr]) -> Stmt:
         """B read in place, once for the rows of a tile: four of them, two or one."""
-        single = self._across(at, self.one)
-        if not self.idempotent:  # tiles of rows overlap
-            return single
-        made = single
+        if not self.idempotent:  # tiles may not overlap
+            return self._in_order(at, self.one)
+        made = self._across(at, self.one)
         for tile in (Tile(2, self.one.vectors // 2, self.one.lanes), Tile(4, self.one.vectors // 4, self.one.lanes)):
             enough, wide = L.at_least(self.M, tile.rows), L.at_least(self.N, tile.columns)
             if enough is False or wide is False:
                 continue
             both: Expr | bool = enough if wide is True else wide if enough is True else E.And(enough, wide)
-            made = L.when(both, self._across(at, tile, only_wide=True), made)
-        return made
+            made = L.either(both, self._across(at, tile, only_wide=True), made)
+        return made.loop("jo")
 
-    def _across(self, at: dict[Var, Expr], tile: Tile, *, only_wide: bool = False) -> Stmt:
-        """All columns, B read in place: wide tiles, then vectors, then single columns (``only_wide``: there are columns
-        for a wide tile)."""
+    def _rows_of(self, tile: Tile, body: Callable[[Expr], Stmt]) -> Stmt:
+        return L.loop("i", L.ceildiv(self.M, tile.rows), lambda i: body(self._first_row(i, tile)))
+
+    def _across(self, at: dict[Var, Expr], tile: Tile, *, only_wide: bool = False) -> L.Share:
+        """All columns, B read in place: wide tiles, or vectors, or single columns (``only_wide``: there are columns for
+        a wide tile); the last tile ends at the last column."""
+        if self._streams(tile):
+            return self._streamed(at, tile)
+
+        def overlapping(t: Tile) -> L.Share:
+            last = E.Sub(self.N, L.number(t.columns))
+            return L.Share(L.ceildiv(self.N, t.columns), lambda j: self._rows_of(tile, lambda i: self._direct(
+                at, t, i, E.Min(E.Mul(j, L.number(t.columns)), last))))  # fmt: skip
+
+        if only_wide:
+            return overlapping(tile)
+        narrow = Tile(tile.rows, 1, tile.lanes)
+        single = L.Share(self.N, lambda c: self._rows_of(tile, lambda i: self._direct_scalar(at, tile.rows, i, c)))
+        vectors = L.either(L.at_least(self.N, narrow.columns), overlapping(narrow), single)
+        return L.either(L.at_least(self.N, tile.columns), overlapping(tile), vectors)
+
+    def _in_order(self, at: dict[Var, Expr], tile: Tile) -> Stmt:
+        """All columns, each once: wide tiles, then vectors, then single columns."""
 
         def rows(body: Callable[[Expr], Stmt]) -> Stmt:
-            return L.loop("i", L.ceildiv(self.M, tile.rows), lambda i: body(self._first_row(i, tile)))
+            return self._rows_of(tile, body)
 
         narrow = Tile(tile.rows, 1, tile.lanes)
-        if self.idempotent and self._streams(tile):
-            return self._streamed(at, tile, rows)
-        if self.idempotent:
-
-            def overlapping(t: Tile, name: str) -> Stmt:
-                last = E.Sub(self.N, L.number(t.columns))
-                return L.parallel(name, L.ceildiv(self.N, t.columns), lambda j: rows(lambda i: self._direct(
-                    at, t, i, E.Min(E.Mul(j, L.number(t.columns)), last))))  # fmt: skip
-
-            def whole(t: Tile, name: str, then: Stmt) -> Stmt:
-                return L.when(L.at_least(self.N, t.columns), overlapping(t, name), then)
-
-            if only_wide:
-                return overlapping(tile, "jo")
-            single = L.loop("c", self.N, lambda c: rows(lambda i: self._direct_scalar(at, tile.rows, i, c)))
-            return whole(tile, "jo", whole(narrow, "jv", single))
         wide = L.div(self.N, tile.columns)
         after = L.mul(wide, tile.columns)
         vectors = L.div(L.sub(self.N, after), tile.lanes)
@@ -539,7 +542,7 @@ class ContractionRule(Operands):
             return False
         return depth * columns * dtypes.nbytes(self.c.dtype) > self.target.l2_bytes
 
-    def _streamed(self, at: dict[Var, Expr], tile: Tile, rows: Callable[[Callable[[Expr], Stmt]], Stmt]) -> Stmt:
+    def _streamed(self, at: dict[Var, Expr], tile: Tile) -> L.Share:
         """Some rows of B at a time for all columns, or for those of a thread."""
         depth, columns = L.constant(self.K), L.constant(self.N)
         assert depth is not None and columns is not None
@@ -567,11 +570,12 @@ class ContractionRule(Operands):
                 def place(j: Expr) -> Expr:
                     return E.Min(E.Mul(L.add(first_tile, j), L.number(tile.columns)), last_column)
 
-                return L.loop("jo", count, lambda j: rows(lambda i: self._direct(at, tile, i, place(j), stream)))
+                return L.loop("jo", count, lambda j: self._rows_of(
+                    tile, lambda i: self._direct(at, tile, i, place(j), stream)))  # fmt: skip
 
             return L.block(AllocBuffer(waiting), L.loop("ko", parts, part))
 
-        return L.parallel("jg", -(-tiles_in_all // per_group), group_of)
+        return L.Share(L.number(-(-tiles_in_all // per_group)), group_of)
 
     def _direct(self, at: dict[Var, Expr], tile: Tile, row: Expr, first: Expr, stream: Stream | None = None) -> Stmt:
         acc = self._accumulator(tile)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from supple.analysis.nest import Axis
@@ -140,6 +141,27 @@ def when(condition: Expr | bool, then: Stmt, otherwise: Stmt | None = None) -> S
     if isinstance(condition, bool):
         return then if condition else otherwise if otherwise is not None else SeqStmt(())
     return IfThenElse(condition, then, otherwise)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What threads share: how many parts there are, and what one of them does."""
+
+    count: Expr
+    body: Body
+
+    def loop(self, name: str) -> Stmt:
+        """All parts."""
+        return parallel(name, self.count, self.body)
+
+
+def either(condition: Expr | bool, then: Share, otherwise: Share) -> Share:
+    """One of two ways to do something, in one loop."""
+    if isinstance(condition, bool):
+        return then if condition else otherwise
+    same = constant(then.count) is not None and constant(then.count) == constant(otherwise.count)
+    count = then.count if same else choose(condition, then.count, otherwise.count)
+    return Share(count, lambda part: when(condition, then.body(part), otherwise.body(part)))
 
 
 def at_least(a: Expr, b: Expr | int) -> Expr | bool:
