@@ -48,7 +48,8 @@ p = tirx.Var("p", "bool")
 x = relax.Var("x", R.Tensor((n, 4), "float32"))
 y = relax.Var("y", R.Tensor((4, 4), "float32"))
 tup = relax.Var("t", relax.TupleType([x.ty, y.ty]))
-A = tirx.decl_buffer((16, 16), "float32", "A")
+A, C = tirx.decl_buffer((16, 16), "float32", "A"), tirx.decl_buffer((4,), "int8", "C", scope="local")
+IM, ST = lambda value: tirx.IntImm("int32", value), tirx.BufferStore
 """
 
 FRAGMENTS = (
@@ -209,6 +210,44 @@ FRAGMENTS = (
     "tirx.AllocBuffer(A)",
     "tirx.BufferRegion(A, [tvm.ir.Range.from_min_extent(0, 4), tvm.ir.Range.from_min_extent(i, 1)])",
     "tvm.ir.Range.from_min_extent(0, 4)",
+    # loops and stores
+    "tirx.For(i, IM(0), IM(4), tirx.ForKind.SERIAL, tirx.For(j, IM(0), IM(4), tirx.ForKind.SERIAL, ST(A, f, [i, j])))",
+    "tirx.For(i, IM(0), IM(4), tirx.ForKind.PARALLEL, ST(A, f, [i, i]))",
+    "tirx.SeqStmt([tirx.Bind(tirx.Var('q', 'float32'), f + f), ST(A, f, [i, i])])",
+    "tirx.SeqStmt([tirx.AllocBuffer(C), ST(C, tirx.IntImm('int8', 1), [i])])",
+    "tirx.PrimFunc([A, i, C], tirx.SeqStmt([ST(A, A[i, 0], [0, 0]), tirx.Evaluate(IM(0))]))",
+    "tirx.PrimFunc([i], tirx.Evaluate(i)).with_attr('global_symbol', 'foo')",
+    "tirx.While(A[i, 0] < f, ST(A, f, [i, i]))",
+    "tirx.IfThenElse(i < 3, tirx.IfThenElse(j < 3, ST(A, f, [i, i]), None), ST(A, f, [j, j]))",
+    "tirx.Evaluate(tirx.call_extern('int32', 'g', i, f))",
+    "tirx.Evaluate(tirx.address_of(A[i, j]))",
+    "ST(A, tirx.Broadcast(f, IM(4)), [i, tirx.Ramp(IM(0), IM(1), IM(4))])",
+    "A[i, tirx.Ramp(j, IM(1), IM(4))]",
+    "tirx.BufferRegion(A, [tvm.ir.Range.from_min_extent(i, IM(4)), tvm.ir.Range.from_min_extent(IM(0), j)])",
+    "tirx.floor(f) + tirx.ceil(f) + tirx.round(f) + tirx.trunc(f) + tirx.abs(f)",
+    "(i << j) + (i >> j) * ((i & j) | (i ^ j))",
+    "tirx.And(tirx.Or(i < j, i >= j), tirx.Not(tirx.EQ(i, j)))",
+    "tirx.FloatImm('bfloat16', 1.5)",
+    "tirx.IntImm('int64', 2**40) + n",
+    # functions and bindings
+    "relax.Function([x], relax.op.add(x, x), x.ty).with_attr('global_symbol', 'f')",
+    "relax.Function([relax.Var('t', relax.TupleType([x.ty, relax.ShapeType([n, n + 1])]))], x, x.ty)",
+    "relax.If(relax.Var('c', relax.TensorType((), 'bool')), relax.SeqExpr([], x), relax.SeqExpr([], y))",
+    "relax.DataflowBlock([relax.VarBinding(relax.DataflowVar('w', x.ty), x), relax.VarBinding(relax.Var('u', x.ty), x)])",
+    "relax.Tuple([x, relax.Tuple([y, relax.ShapeExpr([n])]), relax.Tuple([])])",
+    "relax.Call(relax.GlobalVar('g'), [x, relax.Tuple([y])])",
+    "relax.Call(relax.ExternFunc('my.f'), [x], ty_args=[x.ty])",
+    "relax.VarBinding(relax.Var('k', tvm.ir.PrimType('int64')), n + 1)",
+    "relax.VarBinding(relax.Var('k', relax.ShapeType([n, n * 2])), relax.ShapeExpr([n, n * 2]))",
+    "tvm.IRModule({'a': relax.ExternFunc('b.c'), 'main': relax.Function([y], y, y.ty).with_attr('global_symbol', 'main')})",
+    "relax.op.where(y, y, relax.const(1.0, 'float32'))",
+    "relax.op.clip(y, 0, 6)",
+    "relax.op.full((2, n), relax.const(1, 'int32'), 'int32')",
+    "relax.op.nn.layer_norm(y, y, y, axes=[-1])",
+    "relax.op.strided_slice(y, [0, 1], [0, n], [4, n + 1], [1, 2])",
+    "relax.op.broadcast_to(y, (n, 4, 4))",
+    "relax.op.topk(y, 2)",
+    "relax.op.einsum((y, y), 'ij,jk->ik')",
 )  # fmt: skip
 
 # Programs beside the corpus, for the layout.
@@ -517,7 +556,7 @@ def ap(z:T.Buffer((T.int64(3), T.int64(4)), "int32"), X: T.Buffer((4,), "int8", 
         z2 = T.Cast("int64", Y[()])
         z[z2, z2] = 3
         z3: T.let[T.int64] = T.Cast("int64", Y[()])
-        z[z3, z3] = 3 + Y[()] if Y[()] > 0 else 4
+        z[z3, z3] = 3 + Y[()]
         while Y[()] > 0:
             Y[()] += 1
         Y[()] = -Y[()]

@@ -211,6 +211,8 @@ class ExprPrinter(TypePrinter):
         return f"T.Let({body[0]}, where={{{name}: {value[0]}}})", ATOM, max(value[2], body[2]) + 2
 
     def _load(self, e: E.BufferLoad) -> Any:
+        if self.style.declare_free:
+            self.name_of(e.buffer)  # before the indices' variables
         texts: list[str] = []
         depth = 0
         for index in e.indices:
@@ -449,6 +451,8 @@ class ExprPrinter(TypePrinter):
 
     def region(self, region: BufferRegion) -> str:
         """``A[i, 0:4]``."""
+        if self.style.declare_free:
+            self.name_of(region.buffer)
         texts = []
         for r in region.region:
             one = isinstance(r.extent, IntImm) and r.extent.value == 1

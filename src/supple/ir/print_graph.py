@@ -158,11 +158,13 @@ class GraphPrinter(LinePrinter):
 
     def _annotation(self, var: Var, value: Expr) -> str:
         """The variable's type: where it is not the one that is deduced, or wherever the style says types."""
-        if self.style.annotate_all and _says_type(value):
-            return ""
-        if self.style.annotate_all and var.ty is not None and (self.options.show_all_ty or not _is_call(value)):
-            return f": {self.type(var.ty)}"
         deduced: Type | None = getattr(value, "ty", None)
+        said = _says_type(value)
+        if self.style.annotate_all and said and deduced is None:
+            return ""
+        shown = self.style.annotate_all and not said and (self.options.show_all_ty or not _is_call(value))
+        if shown and var.ty is not None:
+            return f": {self.type(var.ty)}"
         if var.ty is None or (deduced is not None and structural_equal(var.ty, deduced)):
             return ""
         return f": {self.type(var.ty)}"

@@ -359,7 +359,7 @@ class LoopPrinter(LinePrinter):
         if not isinstance(index.base, IntImm) or index.stride.value < 1:
             return self.expr(index)
         low, step = index.base.value, index.stride.value
-        return f"{low}:{low + step * index.lanes}" + (f":{step}" if step != 1 else "")
+        return f"{low}:{low + step * int(index.lanes)}" + (f":{step}" if step != 1 else "")
 
     def _alloc(self, buffer: Var, form: str, *rest: str) -> None:
         assert isinstance(buffer.ty, BufferType)
