@@ -22,9 +22,11 @@ from supple.ir.loop import (
     SeqStmt,
     While,
     buffer_type,
+    seq,
 )
 from supple.ir.node import Expr, Node, Stmt, children
-from supple.ir.walk import pre_order
+from supple.ir.walk import pre_order, substitute
+from supple.schedule.loops import RANGE
 
 UNITS_PER_NANOSECOND = 16
 """The estimate's unit is a sixteenth of a nanosecond, so that it is an integer."""
@@ -58,6 +60,10 @@ def estimate(root: For, target: Target) -> Expr:
         node, path, unrolled, copies, halves = stack.pop()
         if isinstance(node, SeqStmt):
             stack.extend((s, path, unrolled, copies, halves) for s in node.seq)
+        elif isinstance(node, For) and RANGE in node.annotations:  # all its iterations in one
+            stop, rest = range_of(node)
+            whole = substitute(rest, {node.loop_var: node.min, stop: E.Add(node.min, node.extent)})
+            stack.append((whole, path, unrolled, copies, halves))
         elif isinstance(node, For):
             fixed = node.extent.value if isinstance(node.extent, E.IntImm) else None
             if node.kind is ForKind.UNROLLED and fixed is not None:
@@ -88,6 +94,14 @@ def estimate(root: For, target: Target) -> Expr:
             product = E.Mul(product, _known_extent(loop, paths[key][:position], inner))
         total = E.Add(total, product)
     return total
+
+
+def range_of(loop: For) -> tuple[Var, Stmt]:
+    """The variable of a loop over ranges that says where the range ends, and the rest of the body."""
+    assert isinstance(loop.body, SeqStmt)
+    first = loop.body.seq[0]
+    assert isinstance(first, Bind)
+    return first.var, seq(list(loop.body.seq[1:]))
 
 
 def _operations(root: Node, unrolled: _Path) -> int:

@@ -20,14 +20,14 @@ from supple.analysis.vectorize import leaves_early
 from supple.base import dtypes
 from supple.codegen import kernel_memory as memory
 from supple.codegen.kernel_builder import Builder, Value, llvm_type, memory_type, quoted
-from supple.codegen.kernel_cost import UNITS_PER_NANOSECOND, estimate
+from supple.codegen.kernel_cost import UNITS_PER_NANOSECOND, estimate, range_of
 from supple.codegen.kernel_state import Region, State, Storage, Task
 from supple.ir.expr import Var
 from supple.ir.loop import AllocBuffer, AttrStmt, For, ForKind, IfThenElse, PrimFunc, SeqStmt, While, seq
 from supple.ir.node import Node, Stmt, children, replace
 from supple.ir.walk import transform
 from supple.runtime import abi
-from supple.schedule.loops import PROVED
+from supple.schedule.loops import PROVED, RANGE
 from supple.sym import poly as P
 
 WORTH_SHARING = 5_000
@@ -75,6 +75,10 @@ def _range(state: State, node: For, start: Value, sites: int) -> Task:
     """The loop over ``begin`` to ``end`` in the body function."""
     b = state.builder
     begin, end = Value("%begin", "int64"), Value("%end", "int64")
+    if RANGE in node.annotations:
+        yield as_range(state, node, begin, end)
+        b.emit("ret i32 0")
+        return
     some = b.compare("icmp slt", begin, end)
     body, latch, done, last = b.fresh("body"), b.fresh("latch"), b.fresh("done"), b.fresh("last")
     counter, following = f"%{b.fresh('i')}", f"%{b.fresh('next')}"
@@ -107,6 +111,23 @@ def _range(state: State, node: For, start: Value, sites: int) -> Task:
     b.leave()
     b.label(done)
     b.emit("ret i32 0")
+
+
+def as_range(state: State, node: For, begin: Value, end: Value) -> Task:
+    """A loop over ranges: its body once, from one iteration to before another, unless there is none."""
+    b = state.builder
+    stop, rest = range_of(node)
+    body, done = b.fresh("body"), b.fresh("done")
+    some = b.compare("icmp slt", begin, end)
+    b.enter()
+    b.branch_if(some, body, done)
+    b.label(body)
+    state.bind(node.loop_var, begin)
+    state.bind(stop, end)
+    yield rest
+    b.branch(done)
+    b.leave()
+    b.label(done)
 
 
 def _text(region: Region, can_fail: bool) -> str:

@@ -39,7 +39,7 @@ from supple.ir.node import Stmt
 from supple.ir.op import Op
 from supple.ir.types import PrimType
 from supple.runtime import abi
-from supple.schedule.loops import PROVED
+from supple.schedule.loops import PROVED, RANGE
 from supple.sym import poly as P
 from supple.sym.simplify import NON_NEGATIVE, from_poly
 
@@ -238,6 +238,11 @@ def loop(state: State, node: For) -> Task:
         work = parallel.work_of(state, node)
         if parallel.is_shared(state, node, work):
             yield parallel.parallel(state, node, work)
+            return
+        if RANGE in node.annotations and state.proved:
+            first = yield memory.poly_value(state, start)
+            end = yield memory.poly_value(state, start + extent)
+            yield parallel.as_range(state, node, first, end)
             return
     yield _counted(state, node)
 

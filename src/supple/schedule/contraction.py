@@ -51,7 +51,6 @@ from supple.schedule.tiles import (
     SMALL_ROWS,
     SMALL_WORK,
     STREAM_ROWS,
-    STREAM_TILES,
     Block,
     Part,
     Stream,
@@ -333,7 +332,7 @@ class ContractionRule(Operands):
             tile = Tile(rows, self.many.vectors, self.many.lanes)
 
             def of(count: Expr, first: Callable[[Expr], Expr], side_by_side: int) -> L.Share:
-                return L.Share(count, lambda jo: L.loop("io", L.ceildiv(self.M, rows), lambda io: self._micro(
+                return L.Share.each(count, lambda jo: L.loop("io", L.ceildiv(self.M, rows), lambda io: self._micro(
                     at, tile, self._first_row(io, tile), first(jo) if base is None else E.Add(base, first(jo)), source,
                     group=side_by_side)))  # fmt: skip
 
@@ -504,13 +503,13 @@ class ContractionRule(Operands):
 
         def overlapping(t: Tile) -> L.Share:
             last = E.Sub(self.N, L.number(t.columns))
-            return L.Share(L.ceildiv(self.N, t.columns), lambda j: self._rows_of(tile, lambda i: self._direct(
+            return L.Share.each(L.ceildiv(self.N, t.columns), lambda j: self._rows_of(tile, lambda i: self._direct(
                 at, t, i, E.Min(E.Mul(j, L.number(t.columns)), last))))  # fmt: skip
 
         if only_wide:
             return overlapping(tile)
         narrow = Tile(tile.rows, 1, tile.lanes)
-        single = L.Share(self.N, lambda c: self._rows_of(tile, lambda i: self._direct_scalar(at, tile.rows, i, c)))
+        single = L.Share.each(self.N, lambda c: self._rows_of(tile, lambda i: self._direct_scalar(at, tile.rows, i, c)))
         vectors = L.either(L.at_least(self.N, narrow.columns), overlapping(narrow), single)
         return L.either(L.at_least(self.N, tile.columns), overlapping(tile), vectors)
 
@@ -546,36 +545,30 @@ class ContractionRule(Operands):
         """Some rows of B at a time for all columns, or for those of a thread."""
         depth, columns = L.constant(self.K), L.constant(self.N)
         assert depth is not None and columns is not None
-        tiles_in_all = -(-columns // tile.columns)
-        groups = max(1, min(self.target.cores, tiles_in_all // STREAM_TILES))
-        per_group = -(-tiles_in_all // groups)
-        shape = (L.number(2), L.number(max(PACK_ROWS, self.many.rows)), L.number((per_group + 1) * tile.columns))
+        shape = (L.number(2), L.number(max(PACK_ROWS, self.many.rows)), L.number(columns))
         parts = -(-depth // STREAM_ROWS)
         last_column = L.number(columns - tile.columns)
 
-        def group_of(group: Expr) -> Stmt:
+        def some(first_tile: Expr, stop: Expr) -> Stmt:
             waiting = Buffer("waiting", shape, self.c.dtype)
-            first_tile = L.mul(group, per_group)
-            count = L.plain(E.Min(L.number(per_group), L.sub(L.number(tiles_in_all), first_tile)))
-            base = L.plain(E.Min(L.mul(first_tile, tile.columns), last_column))
 
             def part(ko: Expr) -> Stmt:
                 first = E.Mul(ko, L.number(STREAM_ROWS))
                 side = E.FloorMod(ko, L.number(2))
                 stream = Stream(
                     first, E.Min(L.number(STREAM_ROWS), E.Sub(self.K, first)), E.EQ(ko, L.number(0)),
-                    E.EQ(ko, L.number(parts - 1)), waiting, side, E.Sub(L.number(1), side), base,
+                    E.EQ(ko, L.number(parts - 1)), waiting, side, E.Sub(L.number(1), side),
                 )  # fmt: skip
 
                 def place(j: Expr) -> Expr:
                     return E.Min(E.Mul(L.add(first_tile, j), L.number(tile.columns)), last_column)
 
-                return L.loop("jo", count, lambda j: self._rows_of(
+                return L.loop("jo", L.sub(stop, first_tile), lambda j: self._rows_of(
                     tile, lambda i: self._direct(at, tile, i, place(j), stream)))  # fmt: skip
 
             return L.block(AllocBuffer(waiting), L.loop("ko", parts, part))
 
-        return L.Share(L.number(-(-tiles_in_all // per_group)), group_of)
+        return L.Share(L.number(-(-columns // tile.columns)), some)
 
     def _direct(self, at: dict[Var, Expr], tile: Tile, row: Expr, first: Expr, stream: Stream | None = None) -> Stmt:
         acc = self._accumulator(tile)
@@ -594,10 +587,9 @@ class ContractionRule(Operands):
             place = stream
             sum_ = L.loop("k", place.count, lambda k: step(E.Add(place.first, k)))
             begin = L.when(place.is_first, begin, self._each(tile, lambda r, c: L.store(acc, (r, c), BufferLoad(
-                place.waiting, (place.source, E.Add(row, r), E.Sub(E.Add(first, c), place.base))))))  # fmt: skip
+                place.waiting, (place.source, E.Add(row, r), E.Add(first, c))))))  # fmt: skip
             end = L.when(place.is_last, end, self._each(tile, lambda r, c: L.store(
-                place.waiting, (place.target, E.Add(row, r), E.Sub(E.Add(first, c), place.base)),
-                BufferLoad(acc, (r, c)))))  # fmt: skip
+                place.waiting, (place.target, E.Add(row, r), E.Add(first, c)), BufferLoad(acc, (r, c)))))  # fmt: skip
         return L.block(AllocBuffer(acc), begin, sum_, end)
 
     def _direct_scalar(self, at: dict[Var, Expr], rows: int, row: Expr, column: Expr) -> Stmt:

@@ -61,6 +61,8 @@ def _without_claims(func: PrimFunc) -> PrimFunc:
     """Without statements that claim to be proved: what a program says of itself is not trusted."""
 
     def rewrite(node: Node) -> Node | None:
+        if isinstance(node, For) and L.RANGE in node.annotations:
+            return replace(node, annotations={k: v for k, v in node.annotations.items() if k != L.RANGE})
         return node.body if isinstance(node, AttrStmt) and node.attr_key == L.PROVED else None
 
     body = transform(func.body, rewrite)

@@ -19,6 +19,10 @@ from supple.sym.simplify import SHAPES
 PROVED = "tirx.proved_in_bounds"
 """The attribute of statements whose accesses are known to be in bounds."""
 
+RANGE = "tirx.range"
+"""The annotation of a parallel loop whose body begins with ``stop = part + 1``: running the body once with ``stop``
+further on does what the iterations in between do, in a better order."""
+
 MANY = 64
 """Iterations that keep the threads of most machines busy."""
 
@@ -145,14 +149,24 @@ def when(condition: Expr | bool, then: Stmt, otherwise: Stmt | None = None) -> S
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What threads share: how many parts there are, and what one of them does."""
+    """What threads share: how many parts there are, and what is done for a range of them (the second is outside)."""
 
     count: Expr
-    body: Body
+    body: Callable[[Expr, Expr], Stmt]
+
+    @staticmethod
+    def each(count: Expr, body: Body) -> Share:
+        """Parts that are done one after the other."""
+        return Share(count, lambda first, stop: loop("j", sub(stop, first), lambda j: body(add(first, j))))
 
     def loop(self, name: str) -> Stmt:
-        """All parts."""
-        return parallel(name, self.count, self.body)
+        """All parts: a parallel loop whose body begins with ``stop = part + 1``. Code for several iterations in a row
+        runs the body once, for all of them (`RANGE`)."""
+        if constant(self.count) == 1:
+            return self.body(number(0), number(1))
+        part, stop = (Var(text, prim_type("int64")) for text in (name, f"{name}_stop"))
+        body = block(Bind(stop, E.Add(part, number(1))), self.body(part, stop))
+        return For(part, number(0), self.count, ForKind.PARALLEL, body, annotations={RANGE: 1})
 
 
 def either(condition: Expr | bool, then: Share, otherwise: Share) -> Share:
@@ -161,7 +175,7 @@ def either(condition: Expr | bool, then: Share, otherwise: Share) -> Share:
         return then if condition else otherwise
     same = constant(then.count) is not None and constant(then.count) == constant(otherwise.count)
     count = then.count if same else choose(condition, then.count, otherwise.count)
-    return Share(count, lambda part: when(condition, then.body(part), otherwise.body(part)))
+    return Share(count, lambda first, stop: when(condition, then.body(first, stop), otherwise.body(first, stop)))
 
 
 def at_least(a: Expr, b: Expr | int) -> Expr | bool:

@@ -25,9 +25,6 @@ TRANSPOSE_DEPTH = 16
 """How far along the reduction a vector of columns is transposed at a time: a cache line of float32."""
 
 
-STREAM_TILES = 2
-"""Tiles of columns that one thread reads side by side where B comes from memory."""
-
 ROWS_TO_SHARE = 128
 """From this many rows on, threads share rows; below, columns."""
 
@@ -86,7 +83,7 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Stream:
     """A few rows of B that a thread's columns take before the next ones are read: the first of them and how many; where
-    sums wait in between, ``waiting[side, row, column - base]``, read from one side and left on the other, so that
+    sums wait in between, ``waiting[side, row, column]``, read from one side and left on the other, so that
     columns and rows which two tiles share are summed once."""
 
     first: Expr
@@ -96,4 +93,3 @@ class Stream:
     waiting: Var
     source: Expr
     target: Expr
-    base: Expr
