@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from kernel_tools import Kernel, KernelError
 
 import supple
+from supple.base.target import host
 from supple.codegen import kernel_parallel
 from supple.driver import lower
 from supple.interp.loops import run_prim_func
@@ -373,3 +375,36 @@ def test_rules_make_parallel_loops_that_print_and_parse() -> None:
     kinds = [n.kind for f in lowered.functions.values() for n in pre_order(f) if isinstance(n, Loop)]
     assert ForKind.PARALLEL in kinds
     assert structural_equal(from_source(lowered.script()), lowered)
+
+
+@T.prim_func
+def matmul(x: T.handle, w: T.handle, y: T.handle) -> None:
+    m = T.int64()
+    X = T.match_buffer(x, (m, 40), "float32")
+    W = T.match_buffer(w, (40, 200), "float32")
+    Y = T.match_buffer(y, (m, 200), "float32")
+    for i, j, k in T.grid(m, 200, 40):
+        with T.sblock("Y"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                Y[vi, vj] = T.float32(0)
+            Y[vi, vj] = Y[vi, vj] + X[vi, vk] * W[vk, vj]
+
+
+def test_loops_over_ranges_are_programs(eager: None) -> None:
+    """Where B is larger than the cache, a thread takes its columns in one go: interpreted, that is a plain loop."""
+    machine = dataclasses.replace(host(), l2_bytes=1 << 12)
+    kernel = Kernel(matmul, target=machine)
+    text = kernel.scheduled.script()
+    assert "tirx.range" in text
+    again = from_source("from supple.script import tirx as T\n\n" + text)
+    assert structural_equal(again, kernel.scheduled)
+    rng = np.random.default_rng(8)
+    w = rng.standard_normal((40, 200)).astype("float32")
+    for m in (1, 2, 3, 4, 5):
+        x = rng.standard_normal((m, 40)).astype("float32")
+        out = _same_for_all_threads(kernel, lambda x=x, m=m: [x, w, np.zeros((m, 200), "float32")])[2]
+        interpreted = [x, w, np.zeros((m, 200), "float32")]
+        run_prim_func(again, interpreted)
+        np.testing.assert_array_equal(interpreted[2], out)
+        np.testing.assert_allclose(out, x @ w, rtol=1e-4, atol=1e-4)
