@@ -429,7 +429,7 @@ class ExprPrinter(TypePrinter):
             return text
         if self.style.type_variables and isinstance(e, Var) and e.dtype != "int64":
             self.in_sight.add(id(e))  # the first occurrence says what it is
-        return quote(text)
+        return quote(self.options.rename(text))
 
     def bounds(self, low: Expr, extent: Expr) -> tuple[str, str] | None:
         """The ends of a half-open range whose extent the parser finds again; None when the dtypes differ."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from supple.ir import graph as G
-from supple.ir.expr import Call, DataflowVar, Var
+from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var
 from supple.ir.graph import BindingBlock, DataflowBlock, Function, GlobalVar, SeqExpr
 from supple.ir.loop import IndexMap
 from supple.ir.node import Expr, Type
@@ -55,8 +55,8 @@ class GraphPrinter(LinePrinter):
         symbols = self._body_symbols(func) if not self.style.declare_free else []
         start, before = len(self.lines), self.printed
         self.printed = set()
+        self.statement()  # here what is free is declared
         self.sequence(func.body)
-        self.statement()
         self.line(f"return {self.value(func.body.body)}")
         self.declare([s for s in symbols if id(s) in self.printed], start)
         self.printed |= before
@@ -102,7 +102,6 @@ class GraphPrinter(LinePrinter):
             return
         previous: BindingBlock | None = None
         for block in body.blocks:
-            self.statement()
             if isinstance(block, DataflowBlock):
                 self._dataflow(block)
             elif not block.bindings or (previous is not None and not isinstance(previous, DataflowBlock)):
@@ -115,7 +114,6 @@ class GraphPrinter(LinePrinter):
                 self.indent -= 1
             else:
                 for binding in block.bindings:
-                    self.statement()
                     self.binding(binding)
             previous = block
 
@@ -133,7 +131,8 @@ class GraphPrinter(LinePrinter):
         if isinstance(binding, G.MatchCast):
             value = self.value(binding.value)
             ty = self.type(binding.ty)
-            annotation = self._annotation(binding.var, binding.value) if self.style.annotate_all else ""
+            said = self.style.annotate_all and self.options.show_all_ty
+            annotation = f": {self.type(binding.var.ty)}" if said else ""
             self.line(f"{self.names.define(binding.var)}{annotation} = R.match_cast({value}, {ty})")
         elif isinstance(binding, G.VarBinding):
             if isinstance(binding.value, G.If):
@@ -154,7 +153,7 @@ class GraphPrinter(LinePrinter):
     def _stands_alone(self, binding: G.VarBinding) -> bool:
         """Whether a binding is written as its value alone: the result is nothing, and nothing uses it."""
         unit = isinstance(binding.var.ty, TupleType) and not binding.var.ty.fields
-        return self.style.calls_stand_alone and unit and id(binding.var) not in self._used
+        return self.style.calls_stand_alone and self.options.syntax_sugar and unit and id(binding.var) not in self._used
 
     def _annotation(self, var: Var, value: Expr) -> str:
         """The variable's type: where it is not the one that is deduced, or wherever the style says types."""
@@ -162,7 +161,7 @@ class GraphPrinter(LinePrinter):
         said = _says_type(value)
         if self.style.annotate_all and said and deduced is None:
             return ""
-        shown = self.style.annotate_all and not said and (self.options.show_all_ty or not _is_call(value))
+        shown = self.style.annotate_all and not said and (self.options.show_all_ty or not _is_plain(value))
         if shown and var.ty is not None:
             return f": {self.type(var.ty)}"
         if var.ty is None or (deduced is not None and structural_equal(var.ty, deduced)):
@@ -208,7 +207,6 @@ class GraphPrinter(LinePrinter):
             self.open_frame()
             self.sequence(branch)
             result = branch.body if isinstance(branch, SeqExpr) else branch
-            self.statement()
             text = self.value(result)
             self.line(f"{target()}{text}")
             self.frames.pop()
@@ -226,8 +224,9 @@ def _says_type(value: Expr) -> bool:
     return isinstance(value, Call) and isinstance(value.op, Op) and value.op.name in _DESTINATION
 
 
-def _is_call(value: Expr) -> bool:
-    return isinstance(value, Call) and isinstance(value.op, Op)
+def _is_plain(value: Expr) -> bool:
+    """Whether a value's type is seen from its operands."""
+    return isinstance(value, (Var, G.Tuple, TupleGetItem)) or (isinstance(value, Call) and isinstance(value.op, Op))
 
 
 def _used_units(body: Expr) -> set[int]:

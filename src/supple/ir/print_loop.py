@@ -88,7 +88,7 @@ class LinePrinter(ExprPrinter):
     # ---------------------------------------------------------------------------------------------- free variables
 
     def statement(self) -> None:
-        """A statement of the innermost suite begins: variables that are free in it are declared before it."""
+        """A statement of the innermost suite begins: variables that are free from here on are declared before it."""
         frame = self.frames[-1]
         frame.line, frame.indent = len(self.lines), self.indent
 
@@ -377,7 +377,8 @@ class LoopPrinter(LinePrinter):
 
     def _decl_statement(self, s: L.DeclBuffer) -> Iterator[Any]:
         source = s.buffer.ty.data if isinstance(s.buffer.ty, BufferType) else None
-        known = self.style.short_forms and isinstance(source, Var) and id(source) in self.in_sight
+        sugar = self.style.short_forms and self.options.syntax_sugar
+        known = sugar and isinstance(source, Var) and id(source) in self.in_sight
         if known and isinstance(source, Var) and _is_view(s.buffer, source):
             shape = ", ".join(self.expr(extent) for extent in s.buffer.shape)
             self.line(f"{self.names.define(s.buffer)} = {self.names.get(source)}.view({shape})")

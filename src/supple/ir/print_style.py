@@ -5,6 +5,7 @@ The printing functions ask these fields where the layouts differ; nothing else k
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from keyword import iskeyword
@@ -231,6 +232,10 @@ def _close(name: str, known: Any) -> str:
     return did_you_mean(str(name), list(known))
 
 
+PREFIXES = re.compile(r'"(?:\\.|[^"\\])*"|#.*|(?<![\w.])[ITR](?=\.)')
+"""A prefix; strings and comments are matched as a whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class PrintOptions:
     """The options of ``script()`` and ``show()``, under Relax's names."""
@@ -267,6 +272,11 @@ class PrintOptions:
         """Prefixes that are not the usual ones: usual name -> name in the text."""
         pairs = {"I": self.ir_prefix, "T": self.tirx_prefix, "R": self.relax_prefix}
         return {usual: chosen for usual, chosen in pairs.items() if usual != chosen}
+
+    def rename(self, text: str) -> str:
+        """A text with these prefixes; strings and comments stay as they are."""
+        renamed = self.renamed
+        return PREFIXES.sub(lambda m: renamed.get(m.group(), m.group()), text) if renamed else text
 
 
 _PREFIXES = {"tirx.prefix": "tirx_prefix", "tir.prefix": "tirx_prefix", "relax.prefix": "relax_prefix"}

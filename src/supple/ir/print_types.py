@@ -206,15 +206,16 @@ class TypePrinter:
 
     def buffer_arguments(self, ty: BufferType, *, parameter: bool = False) -> list[str]:
         """The arguments of ``T.Buffer`` and its relatives; a ``parameter`` always says its dtype."""
-        parts = [self._dims(ty.shape, "int32")]
+        ints = self.options.int_dtype if self.style.typed_numbers else "int32"
+        parts = [self._dims(ty.shape, ints)]
         if parameter or ty.dtype != self.style.default_dtype:
             parts.append(quote(ty.dtype))
         if ty.data is not None:
             parts.append(f"data={self.expr(ty.data)}")
         if ty.strides:
-            parts.append(f"strides={self._dims(ty.strides, 'int32')}")
+            parts.append(f"strides={self._dims(ty.strides, ints)}")
         if ty.elem_offset is not None:
-            parts.append(f"elem_offset={self.dim(ty.elem_offset, 'int32')}")
+            parts.append(f"elem_offset={self.dim(ty.elem_offset, ints)}")
         if ty.scope != "global":
             parts.append(f"scope={quote(ty.scope)}")
         if ty.align != 64:

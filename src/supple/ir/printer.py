@@ -25,12 +25,11 @@ from supple.ir.print_graph import GraphPrinter
 from supple.ir.print_loop import LinePrinter, LoopPrinter
 from supple.ir.print_metadata import metadata_text, relax_metadata
 from supple.ir.print_names import identifier, quote
-from supple.ir.print_style import STYLES, PrintOptions, print_options
+from supple.ir.print_style import PREFIXES, STYLES, PrintOptions, print_options
 
 P = TypeVar("P", GraphPrinter, LoopPrinter)
 
 HEADER = "from supple.script import ir as {}, relax as {}, tirx as {}"
-_OUTSIDE_STRINGS = re.compile(r'"(?:\\.|[^"\\])*"|#.*|(?<![\w.])[ITR](?=\.)')
 
 
 def script(node: Any, show_meta: bool = False, *, style: str | None = None, **options: Any) -> str:
@@ -55,14 +54,24 @@ def script(node: Any, show_meta: bool = False, *, style: str | None = None, **op
 
 def _finished(text: str, options: PrintOptions) -> str:
     """Prefixes, indentation and line numbers as the options want them."""
-    if options.renamed:
-        text = _OUTSIDE_STRINGS.sub(lambda m: options.renamed.get(m.group(), m.group()), text)
+    text = options.rename(text)
     if options.indent_spaces != 4:
         text = re.sub("^(?:    )+", lambda m: " " * (len(m.group()) // 4 * options.indent_spaces), text, flags=re.M)
     if options.print_line_numbers:
-        lines = text.split("\n")
-        text = "\n".join(f"{number:{len(str(len(lines)))}} {line}" for number, line in enumerate(lines, 1))
+        text = _numbered(text.split("\n"), blank=not options.style.import_comments)
     return text
+
+
+def _numbered(lines: list[str], blank: bool) -> str:
+    """Lines with their numbers; empty lines between functions have numbers only with ``blank``."""
+    first = lines.index("") if "" in lines else 0
+    counted = [blank or at <= first or line != "" for at, line in enumerate(lines)]
+    width, number = len(str(sum(counted))), 0
+    for at, line in enumerate(lines):
+        if counted[at]:
+            number += 1
+            lines[at] = f"{number:{width}} {line}"
+    return "\n".join(lines)
 
 
 def _single(func: Function | PrimFunc, options: PrintOptions) -> str:
@@ -141,7 +150,7 @@ class _Page:
 
     def _comments(self, body: str) -> list[str]:
         """Comments that say where the prefixes come from, and an empty line."""
-        used = {m.group() for m in _OUTSIDE_STRINGS.finditer(body)}
+        used = {m.group() for m in PREFIXES.finditer(body)}
         comments = ["# from typing import TypeVar"] if self.type_variables else []
         for prefix, lines in _IMPORTS.items():
             if prefix in used:
