@@ -11,7 +11,7 @@ from supple.ir.graph import BindingBlock, DataflowBlock, Function, GlobalVar, Se
 from supple.ir.loop import IndexMap
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
-from supple.ir.print_loop import LinePrinter
+from supple.ir.print_lines import LinePrinter
 from supple.ir.print_names import quote
 from supple.ir.print_style import PrintOptions
 from supple.ir.structural import structural_equal

@@ -22,7 +22,8 @@ from supple.ir.module import IRModule
 from supple.ir.node import Expr, Stmt, Type, set_printer
 from supple.ir.print_expr import ExprPrinter
 from supple.ir.print_graph import GraphPrinter
-from supple.ir.print_loop import LinePrinter, LoopPrinter
+from supple.ir.print_lines import LinePrinter
+from supple.ir.print_loop import LoopPrinter
 from supple.ir.print_metadata import metadata_text, relax_metadata
 from supple.ir.print_names import identifier, quote
 from supple.ir.print_style import PREFIXES, STYLES, PrintOptions, print_options
