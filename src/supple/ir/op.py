@@ -273,6 +273,18 @@ _ARGUMENT: dict[str, Callable[[Any, str | None], Expr]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class RelaxText:
+    """How Relax's own layout writes an operator's attributes where it differs from the rule (all of them, by name, in
+    the signature's order); the `Op` carries it in ``facts["relax_text"]``."""
+
+    first: tuple[str, ...] = ()  # attributes that come first, in this order
+    strings: tuple[str, ...] = ()  # that are values of the graph: R.str("...")
+    floats: tuple[str, ...] = ()  # that are written with their dtype: T.float32(...)
+    positional: bool = False  # attributes are written without their names
+    says_type: bool = False  # a binding of this operator is not annotated: the call says its type
+
+
 @dataclass(slots=True)
 class Intrinsic:
     """A scalar intrinsic's numpy meaning and result type; the `Op` carries it in ``facts["intrinsic"]``."""

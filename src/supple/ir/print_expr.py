@@ -13,7 +13,7 @@ from supple.ir import graph as G
 from supple.ir.expr import Call, FloatImm, IntImm, Var
 from supple.ir.loop import BufferRegion
 from supple.ir.node import Expr, Type
-from supple.ir.op import REQUIRED, Op, Param
+from supple.ir.op import REQUIRED, Op, Param, RelaxText
 from supple.ir.print_names import Names, float_text, quote
 from supple.ir.print_style import PrintOptions, print_options
 from supple.ir.print_types import TypePrinter
@@ -313,18 +313,19 @@ class ExprPrinter(TypePrinter):
     def _attributes(self, op: Op, attrs: dict[str, Any]) -> list[str]:
         defaults = {p.name: p.default for p in op.params if p.is_attr}
         texts = []
-        first = [name for name in self.style.attribute_order.get(op.name, ()) if name in attrs]
+        written: RelaxText = op.facts.get(self.style.operator_text, RelaxText())
+        first = [name for name in written.first if name in attrs]
         for name in [*first, *(name for name in attrs if name not in first)]:
             value = attrs[name]
             default = REQUIRED if self.style.all_attributes else defaults.get(name, REQUIRED)
             if default is not REQUIRED and type(default) is type(value) and default == value:
                 continue
             text = self.attr(value)
-            if f"{op.name}.{name}" in self.style.string_attributes:
+            if name in written.strings:
                 text = f"R.str({text})"
-            elif f"{op.name}.{name}" in self.style.float_attributes:
+            elif name in written.floats:
                 text = self.attr(_floats(value))
-            texts.append(text if op.name in self.style.positional else f"{name}={text}")
+            texts.append(text if written.positional else f"{name}={text}")
         return texts
 
     def _types(self, keyword: str, types: tuple[Type, ...]) -> list[str]:

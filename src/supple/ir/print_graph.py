@@ -10,7 +10,7 @@ from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var
 from supple.ir.graph import BindingBlock, DataflowBlock, Function, GlobalVar, SeqExpr
 from supple.ir.loop import IndexMap
 from supple.ir.node import Expr, Type
-from supple.ir.op import Op
+from supple.ir.op import Op, RelaxText
 from supple.ir.print_lines import LinePrinter
 from supple.ir.print_names import quote
 from supple.ir.print_style import PrintOptions
@@ -214,14 +214,13 @@ class GraphPrinter(LinePrinter):
             self.indent -= 1
 
 
-_DESTINATION = ("relax.call_tir", "relax.call_dps_packed")
-
-
 def _says_type(value: Expr) -> bool:
     """Whether a value says its type itself (a dtype's has no spelling)."""
     if isinstance(value, G.DataTypeImm):
         return True
-    return isinstance(value, Call) and isinstance(value.op, Op) and value.op.name in _DESTINATION
+    if not (isinstance(value, Call) and isinstance(value.op, Op)):
+        return False
+    return bool(value.op.facts.get("relax_text", RelaxText()).says_type)
 
 
 def _is_plain(value: Expr) -> bool:

@@ -42,10 +42,7 @@ class PrintStyle:
     types_first: bool  # out_ty before the other keywords of call_tir
     # how it is said
     graph_ints: str  # the dtype of integers in graph functions that do not say theirs
-    string_attributes: frozenset[str]  # that are values of the graph: R.str("...")
-    float_attributes: frozenset[str]  # that are written with their dtype: T.float32(...)
-    attribute_order: Mapping[str, tuple[str, ...]]  # operators: attributes that come first, in this order
-    positional: frozenset[str]  # operators whose attributes are written without their names
+    operator_text: str  # the fact of operators that says how their attributes are written; "": none does
     inline_elements: int  # how many a constant that is written out may have; 0: one, without dimensions
     float_digits: int  # significant digits of floating-point numbers; 0: as few as read back to the same number
     shape_argument: str
@@ -98,10 +95,7 @@ SUPPLE = PrintStyle(
     regions_first=False,
     types_first=False,
     graph_ints="int32",
-    string_attributes=frozenset(),
-    float_attributes=frozenset(),
-    attribute_order={},
-    positional=frozenset(),
+    operator_text="",
     inline_elements=16,
     float_digits=0,
     shape_argument="({})",
@@ -154,27 +148,7 @@ RELAX = PrintStyle(
     regions_first=True,
     types_first=True,
     graph_ints="int64",
-    string_attributes=frozenset(("relax.print.format", "relax.assert_op.format")),
-    float_attributes=frozenset(
-        (
-            "relax.image.resize2d.roi",
-            "relax.image.resize3d.roi",
-            *(f"relax.nn.{name}.scale" for name in ("attention", "attention_bias", "attention_var_len")),
-        )
-    ),
-    attribute_order={
-        **{
-            f"relax.{name}": ("pool_size", "strides", "dilation", "padding")
-            for name in (
-                *(f"nn.{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3)),
-                *(f"grad.{kind}_pool2d_backward" for kind in ("max", "avg")),
-            )
-        },
-        "relax.nn.pad": ("pad_width", "pad_value", "pad_mode"),
-        "relax.quantize": ("out_dtype", "axis"),
-        "relax.dequantize": ("out_dtype", "axis"),
-    },
-    positional=frozenset(("relax.hint_on_device",)),
+    operator_text="relax_text",
     inline_elements=0,
     float_digits=17,
     shape_argument="R.shape([{}])",

@@ -13,7 +13,7 @@ from supple.ir import expr as E
 from supple.ir.expr import IntImm, const, int64
 from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
-from supple.ir.op import Fusion
+from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import Axes, Axis, Sections, Tensors, fail, operator, sample, static_sample
 from supple.ops.shapes import normalize_axis, same_dtype
@@ -296,6 +296,7 @@ def _pad_ref(data: Any, pad_width: Axes, pad_mode: str, pad_value: float) -> Any
         sample((3, 4), pad_width=[1, 2, 3, 1], pad_mode="circular"),
         sample((0, 2), pad_width=[1, 0, 0, 0]),
     ],
+    relax_text=RelaxText(first=("pad_width", "pad_value", "pad_mode")),
 )
 def pad(data: TensorType, pad_width: Axes, pad_mode: str = "constant", pad_value: float = 0.0) -> Type:
     """Padding before and after each axis: ``pad_width`` is ``(before_0, after_0, before_1, ...)``; ``pad_mode`` is

@@ -13,7 +13,7 @@ from supple.ir import expr as E
 from supple.ir.expr import cast, const, int64
 from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
-from supple.ir.op import Fusion
+from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType
 from supple.ops.activation import floating
 from supple.ops.declare import DType, fail, operator, sample
@@ -180,6 +180,7 @@ def attention_type(
     lower=attention_lower,
     ref=attention_ref,
     samples=attention_samples,
+    relax_text=RelaxText(floats=("scale",)),
 )
 def attention(
     query: TensorType,
@@ -363,6 +364,7 @@ def _quantize_ref(data: Any, scale: Any, zero_point: Any, axis: int, out_dtype: 
         sample((2, 3), np.array([0.1, 0.02], "float32"), np.array([3, -1], "int8"), axis=0),
         sample((2, 3), np.array([0.1, 0.02, 1], "float32"), np.array([3, 1, 128], "uint8"), out_dtype="uint8"),
     ],
+    relax_text=RelaxText(first=("out_dtype", "axis")),
 )
 def quantize(
     data: TensorType, scale: TensorType, zero_point: TensorType, axis: int = -1, out_dtype: DType = "int8"
@@ -401,6 +403,7 @@ def _dequantize_ref(data: Any, scale: Any, zero_point: Any, axis: int, out_dtype
         sample(np.array([[-128, 0, 127]], "int8"), np.array(0.1, "float32"), np.array(3, "int8")),
         sample(np.array([[1, 2], [3, 4]], "uint8"), np.array([0.5, 2], "float32"), np.array([1, 0], "uint8"), axis=1),
     ],
+    relax_text=RelaxText(first=("out_dtype", "axis")),
 )
 def dequantize(
     data: TensorType, scale: TensorType, zero_point: TensorType, axis: int = -1, out_dtype: DType = "float32"

@@ -10,7 +10,7 @@ from supple.build import te
 from supple.ir import expr as E
 from supple.ir.expr import cast, int64
 from supple.ir.node import Expr, Type
-from supple.ir.op import Fusion
+from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType
 from supple.ops.attention import (
     attend,
@@ -33,6 +33,7 @@ from supple.sym.relate import tensor_dims
     lower=attention_lower,
     ref=attention_ref,
     samples=lambda: [s for s in attention_samples() if len(s.args) == 4],
+    relax_text=RelaxText(floats=("scale",)),
 )
 def attention_bias(
     query: TensorType,
@@ -128,7 +129,12 @@ def _var_len_samples() -> list[Any]:
 
 
 @operator(
-    "nn.attention_var_len", fusion=Fusion.OPAQUE, lower=_var_len_lower, ref=_var_len_ref, samples=_var_len_samples
+    "nn.attention_var_len",
+    fusion=Fusion.OPAQUE,
+    lower=_var_len_lower,
+    ref=_var_len_ref,
+    samples=_var_len_samples,
+    relax_text=RelaxText(floats=("scale",)),
 )
 def attention_var_len(
     queries: TensorType,

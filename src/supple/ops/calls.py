@@ -10,7 +10,7 @@ from supple.build.infer import infer, packed_result
 from supple.ir.expr import Call, as_expr
 from supple.ir.graph import UNIT, ExternFunc, GlobalVar, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
-from supple.ir.op import OPS, Op, Param
+from supple.ir.op import OPS, Op, Param, RelaxText
 from supple.ir.types import DTensorType, ShapeType, TensorType, TupleType
 from supple.ops.declare import operator
 from supple.sym.relate import tensor_dims
@@ -52,6 +52,7 @@ CALL_TIR = _form(
     calls_loop_function=True,
     role="call_tir",
     prints="destination",
+    relax_text=RelaxText(says_type=True),
 )
 CALL_TIR_INPLACE = _form(
     "call_tir_inplace",
@@ -66,6 +67,7 @@ CALL_DPS_PACKED = _form(
     "Call a registered function by destination passing: it gets the arguments and freshly allocated results. Pure.",
     destination_result,
     prints="destination",
+    relax_text=RelaxText(says_type=True),
 )
 CALL_PURE_PACKED = _form(
     "call_pure_packed",
@@ -143,7 +145,7 @@ def _value(value: Any) -> Expr:
     return as_expr(value)
 
 
-@operator("print", pure=False)
+@operator("print", pure=False, relax_text=RelaxText(strings=("format",)))
 def print_(*values: Expr, format: str = "") -> Type:
     """Print the values (with ``format`` as in ``str.format`` if given). Has an effect; returns nothing."""
     return UNIT

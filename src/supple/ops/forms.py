@@ -16,7 +16,7 @@ from supple.build.te import compute
 from supple.ir.expr import EQ, Call, IntImm, Mul, Select, StringImm, as_expr, cast, is_scalar
 from supple.ir.graph import UNIT, DataTypeImm, ExternFunc, GlobalVar, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
-from supple.ir.op import OPS, Op, Param
+from supple.ir.op import OPS, Op, Param, RelaxText
 from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, VDevice
 from supple.ir.walk import substitute
 from supple.ops.calls import _tuple_of, destination_result
@@ -289,6 +289,7 @@ ASSERT_OP = _form(
     Param("format_args", "varargs", ()),
     Param("format", "attr", "", lambda v: str(getattr(v, "value", v))),
     pure=False,
+    relax_text=RelaxText(strings=("format",)),
 )
 
 
@@ -344,6 +345,7 @@ HINT_ON_DEVICE = _form(
     Param("dst_vdevice", "attr"),
     Param("memory_scope", "attr", "global", lambda v: str(getattr(v, "value", v))),
     value="argument",
+    relax_text=RelaxText(positional=True),
 )
 
 

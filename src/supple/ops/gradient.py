@@ -22,7 +22,7 @@ from supple.ops.activation import floating
 from supple.ops.declare import Axes, Axis, Sample, fail, operator, sample
 from supple.ops.index import require_integers, wrapped_index
 from supple.ops.normalize import wide_dtype
-from supple.ops.pool import PoolPlan, by_meaning, taps_inside, window_spots
+from supple.ops.pool import POOL_TEXT, PoolPlan, by_meaning, taps_inside, window_spots
 from supple.ops.reduce import reduce_tensor
 from supple.ops.shapes import normalize_axis, same_dtype
 from supple.sym.relate import dims_text, tensor, tensor_dims
@@ -292,6 +292,7 @@ def _pool_backward(average: bool) -> Op:
             PoolPlan(name, 2, attrs), np.asarray(output_grad), np.asarray(data), average
         ),
         samples=_pool_samples,
+        relax_text=POOL_TEXT,
     )(rule)
 
 

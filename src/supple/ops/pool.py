@@ -14,7 +14,7 @@ from supple.ir import expr as E
 from supple.ir.expr import IntImm, cast, const, int64
 from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
-from supple.ir.op import Fusion, Op
+from supple.ir.op import Fusion, Op, RelaxText
 from supple.ir.types import TensorType
 from supple.ops.activation import floating
 from supple.ops.declare import Axes, fail, operator, sample
@@ -168,6 +168,9 @@ def _ref(plan: PoolPlan, data: Any, average: bool) -> Any:
     return np.transpose(out, order).astype(data.dtype)
 
 
+POOL_TEXT = RelaxText(first=("pool_size", "strides", "dilation", "padding"))
+
+
 def _pool(spatial: int, average: bool) -> Op:
     name = f"nn.{'avg' if average else 'max'}_pool{spatial}d"
     letters = "NC" + _LETTERS[spatial]
@@ -216,6 +219,7 @@ def _pool(spatial: int, average: bool) -> Op:
             sample(shape(5), pool_size=2, dilation=2, strides=1),
             sample((1, *([4] * spatial), 2), pool_size=2, strides=2, layout="N" + _LETTERS[spatial] + "C"),
         ],
+        relax_text=POOL_TEXT,
     )(rule)
 
 

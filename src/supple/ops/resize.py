@@ -14,7 +14,7 @@ from supple.ir import expr as E
 from supple.ir.expr import IntImm, cast, const, int64
 from supple.ir.intrinsics import absolute, intrinsic
 from supple.ir.node import Expr, Type
-from supple.ir.op import Fusion, Op
+from supple.ir.op import Fusion, Op, RelaxText
 from supple.ir.types import TensorType
 from supple.ops.declare import DType, Floats, Sample, Shape, ShapeOf, fail, operator, sample
 from supple.ops.manipulate import shape_rank, shape_values
@@ -442,7 +442,13 @@ def _declare(letters: str, default_rounding: str) -> Op:
         "float32 (float64 for float64)."
     )
     return operator(
-        name, fusion=Fusion.INJECTIVE, lower=lower, ref=ref, samples=lambda: _samples(letters), prepare=prepare
+        name,
+        fusion=Fusion.INJECTIVE,
+        lower=lower,
+        ref=ref,
+        samples=lambda: _samples(letters),
+        prepare=prepare,
+        relax_text=RelaxText(floats=("roi",)),
     )(rule)
 
 
