@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import random
 import threading
 import weakref
@@ -720,3 +722,26 @@ def test_random_programs_agree_with_the_interpreter(seed):
     text = Writer(seed).text()
     for flag in (True, False):
         both(text, vector(seed), vector(seed + 1), np.array(flag))
+
+
+def test_a_copy_of_a_closure_holds_a_reference_of_its_own():
+    vm = machine(f"""
+@R.function
+def main(x: {V}):
+    @R.function
+    def more(y: {V}) -> {V}:
+        return R.add(x, y)
+    return more
+""")
+    before = settled()
+    first = vm["main"](vector(1))
+    second = copy.copy(first)
+    del first
+    others = [vm["main"](vector(n)) for n in range(2, 6)]
+    same(second(vector(9)), vector(1) + vector(9))
+    with pytest.raises(TypeError, match="no deep copy"):
+        copy.deepcopy(second)
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(second)
+    del second, others
+    assert settled() == before

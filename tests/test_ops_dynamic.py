@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import supple
-from supple.base.errors import NotSupportedError
+from supple.base.errors import ExecutionError, NotSupportedError
 from supple.interp.graph import Interpreter
 from supple.ir.module import IRModule
 from supple.passes.legalize import legalize
@@ -179,3 +179,31 @@ def test_calls_of_one_kind_share_a_function() -> None:
     assert len([n for n in names if n.startswith("nonzero_dynamic")]) == 1
     x, y = np.array([1, 0, 0, 2], "int32"), np.array([0, 0, 0, 2], "int32")
     assert [r.shape for r in run_all(mod, x, y)] == [(1, 2), (1, 1)]
+
+
+@pytest.mark.parametrize("stride", [2**63 - 1, 2**63 - 4, 2**63 - 5, 5, 4, -4, -5, 1 - 2**63, -(2**63)])
+@pytest.mark.parametrize(("begin", "end"), [(0, 5), (2**63 - 1, -(2**63)), (-(2**63), 2**63 - 1), (5, 0), (3, 3)])
+def test_slices_at_the_edge_of_64_bits(begin: int, end: int, stride: int) -> None:
+    params = 'x: R.Tensor(("n",), "float32"), b: R.Tensor((1,), "int64"), e: R.Tensor((1,), "int64"), '
+    mod = module(params + 's: R.Tensor((1,), "int64")', "return R.dynamic_strided_slice(x, b, e, s)")
+    for n in (0, 1, 5):
+        x = np.arange(n, dtype="f4")
+        (found,) = run_all(mod, x, *(np.array([v], "int64") for v in (begin, end, stride)))
+        np.testing.assert_array_equal(found, x[begin:end:stride])
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((0,), 0), ((0,), -1), ((2, 0), 1), ((0, 3), 1), ((2, 0), 0)])
+def test_unique_of_nothing(shape: tuple[int, ...], axis: int) -> None:
+    mod = module(f'x: R.Tensor({shape}, "float32")', f"return R.unique(x, axis={axis})")
+    run_all(mod, np.zeros(shape, "f4"))
+
+
+@pytest.mark.parametrize("target", [-1, 5, 2**40])
+def test_a_target_that_is_no_class_is_refused(target: int) -> None:
+    mod = module('p: R.Tensor((2, 5), "float32"), t: R.Tensor((2,), "int64")', "return R.nn.nll_loss(p, t)")
+    args = np.zeros((2, 5), "f4"), np.array([0, target], "int64")
+    with pytest.raises(ExecutionError, match="out of bounds"):
+        Interpreter(mod).run("main", *args)
+    vm = supple.relax.VirtualMachine(supple.compile(mod, target="llvm"), supple.cpu())
+    with pytest.raises(ExecutionError, match="out of bounds"):
+        vm["main"](*args)

@@ -177,3 +177,12 @@ def test_what_does_not_fit_is_refused_at_its_line(call: str, message: str) -> No
     with pytest.raises(DiagnosticError, match=message) as caught:
         module('x: R.Tensor((2, 2, 3, 4), "float32")', f"return {call}")
     assert "return R." in str(caught.value)
+
+
+def test_a_score_that_is_nan_is_above_every_number() -> None:
+    boxes = np.array([[[0, s, 10 * k, 0, 10 * k + 5, 5] for k, s in enumerate((0.5, np.nan, 0.9, np.nan))]], "f4")
+    mod = module(
+        'b: R.Tensor((1, 4, 6), "float32"), v: R.Tensor((1,), "int32"), i: R.Tensor((1, 4), "int32")',
+        "return R.vision.non_max_suppression(b, v, i, 4, 0.5, top_k=3, return_indices=False)",
+    )
+    run_all(mod, boxes, np.array([4], "int32"), np.array([[0, 1, 2, 3]], "int32"))

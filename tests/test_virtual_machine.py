@@ -216,3 +216,36 @@ class Module:
         del vm
         gc.collect()
         assert not any(name.startswith(prefix) for name in list_global_func_names())
+
+    def test_what_was_taken_while_instrumented_keeps_its_instrument(self) -> None:
+        supple.register_global_func("vm_test.twice", lambda a: a, override=True)
+        seen: list[str] = []
+        vm = relax.VirtualMachine(supple.compile(self.module()), supple.cpu())
+        vm.set_instrument(lambda _, name, *__: seen.append(name))
+        taken, x = vm["main"], np.arange(4, dtype="f4")
+        expected = taken(x, (5,))
+        vm.set_instrument(None)
+        seen.clear()
+        np.testing.assert_array_equal(taken(x, (5,)), expected)
+        assert seen
+        del vm
+        gc.collect()
+        np.testing.assert_array_equal(taken(x, (5,)), expected)
+        del taken
+        gc.collect()
+        assert not any(name.startswith("vm.instrument.") for name in list_global_func_names())
+
+    def test_an_instrument_may_remove_itself_during_a_call(self) -> None:
+        supple.register_global_func("vm_test.twice", lambda a: a, override=True)
+        vm = relax.VirtualMachine(supple.compile(self.module()), supple.cpu())
+        vm.set_instrument(lambda *_: vm.set_instrument(None))
+        x = np.arange(4, dtype="f4")
+        np.testing.assert_array_equal(vm["main"](x, (5,)), vm["main"](x, (5,)))
+
+    def test_what_is_no_instrument_is_refused(self) -> None:
+        vm = relax.VirtualMachine(supple.compile(self.module()), supple.cpu())
+        with pytest.raises(TypeError, match="set_instrument: expected a function or None, got 3"):
+            vm.set_instrument(3)  # type: ignore[arg-type]
+        vm.set_instrument(lambda *_: 77)
+        with pytest.raises(TypeError, match="expected None or a VMInstrumentReturnKind as its result, got 77"):
+            vm["main"](np.zeros(4, "f4"), (1,))

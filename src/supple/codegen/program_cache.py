@@ -56,7 +56,10 @@ def load(key: str) -> Program | None:
     data = None if cache is None else cache.get(key)
     if data is None:
         return None
-    program = pickle.loads(data)
+    try:
+        program = pickle.loads(data)
+    except Exception:  # whatever a damaged entry makes pickle raise: it is compiled again, and replaced
+        return None
     return program if isinstance(program, Program) else None
 
 

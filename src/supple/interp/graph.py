@@ -197,6 +197,9 @@ class Interpreter:
         args = list(self.eval(e.args[1], frame))
         extra = [evaluate(v, frame.symbols) for v in e.args[2].values] if len(e.args) > 2 else []  # type: ignore[attr-defined]
         places = e.attrs.get("inplace_indices", (-1,) * len(e.ty_args))
+        for place in places:
+            if place >= 0 and not args[place].flags.writeable:  # a constant, or numpy's view of repeated elements
+                args[place] = args[place].copy()
         outs = [
             args[place] if place >= 0 else self._empty(ty, frame) for ty, place in zip(e.ty_args, places, strict=True)
         ]

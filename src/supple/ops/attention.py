@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
+from supple.base.errors import ExecutionError
 from supple.build import te
 from supple.ir import expr as E
 from supple.ir.expr import cast, const, int64
@@ -263,6 +264,13 @@ def _nll_lower(
     return te.compute((), lambda: cast(predictions.dtype, E.Div(total[()], count[()])), "nll_loss")
 
 
+def check_classes(name: str, labels: Any, classes: int) -> None:
+    """Raise `ExecutionError` for the numpy meaning of targets that are no classes, as compiled code does."""
+    outside = labels[(labels < 0) | (labels >= classes)]
+    if outside.size:
+        raise ExecutionError(f"{name}: target {outside.flat[0]} is out of bounds for {classes} classes")
+
+
 def _nll_ref(
     predictions: Any, targets: Any, weights: Any = None, reduction: str = "mean", ignore_index: int = -100
 ) -> Any:
@@ -270,6 +278,7 @@ def _nll_ref(
     kept = targets != ignore_index
     labels = np.where(kept, targets, 0)
     place = _class_axis(predictions.ndim)
+    check_classes("nll_loss", labels, predictions.shape[place])
     expanded = labels.reshape((1,)) if predictions.ndim == 1 else np.expand_dims(labels, place)
     picked = np.take_along_axis(predictions, expanded, place).reshape(targets.shape)
     weight = np.where(kept, 1.0 if weights is None else weights[labels], 0.0).astype(predictions.dtype)

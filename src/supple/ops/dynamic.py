@@ -114,10 +114,11 @@ def _slice_bound(
             stride = cast("int64", strides[int64(axis)])
             start = _start(x, begin, strides, int64(axis), extent)
             stop = _bounded(cast("int64", end[int64(axis)]), stride, extent)
-            forward = E.FloorDiv(E.Add(E.Sub(stop, start), E.Sub(stride, int64(1))), E.Max(stride, int64(1)))
-            reach = E.Sub(zero, stride)
-            backward = E.FloorDiv(E.Add(E.Sub(start, stop), E.Sub(reach, int64(1))), E.Max(reach, int64(1)))
-            count: Expr = E.Max(E.Select(E.GT(stride, zero), forward, backward), zero)
+            one, minus = int64(1), int64(-1)
+            # the steps between the first element and the last possible one, in a form that no stride overflows
+            forward = E.FloorDiv(E.Sub(E.Sub(stop, start), one), E.Max(stride, one))
+            backward = E.FloorDiv(E.Add(E.Sub(stop, start), one), E.Min(stride, minus))
+            count: Expr = E.Max(E.Add(E.Select(E.GT(stride, zero), forward, backward), one), zero)
             # a stride of 0 has no meaning: a negative size is refused when the call runs
             count = E.Select(E.EQ(stride, zero), int64(-1), count)
             found = E.Select(E.EQ(d, int64(axis)), count, found)

@@ -19,6 +19,7 @@ from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
 from supple.ops.activation import floating
+from supple.ops.attention import check_classes
 from supple.ops.declare import Axes, Axis, Sample, fail, operator, sample
 from supple.ops.index import require_integers, wrapped_index
 from supple.ops.normalize import wide_dtype
@@ -94,6 +95,7 @@ def _nll_ref(
 ) -> Any:
     targets = np.asarray(targets)
     kept = targets != ignore_index
+    check_classes("nll_loss_backward", np.where(kept, targets, 0), predictions.shape[int(predictions.ndim > 1)])
     wide = dtypes.widened(predictions).dtype
     given = np.ones(kept.shape, wide) if weights is None else weights[np.where(kept, targets, 0)].astype(wide)
     weight = np.where(kept, given, 0)

@@ -214,6 +214,11 @@ def _nms_lower(
     return [boxes_out, *found] if plan.soft else found
 
 
+def _descending(scores: Any) -> Any:
+    """The places of the scores, the greatest first, equal ones in order; NaN is above every number."""
+    return np.lexsort((-scores, ~np.isnan(scores)))
+
+
 def _nms_ref(data: Any, valid_count: Any, indices: Any, **attrs: Any) -> Any:
     plan = _Suppression(attrs)
     wide = dtypes.widened(data)
@@ -222,7 +227,7 @@ def _nms_ref(data: Any, valid_count: Any, indices: Any, **attrs: Any) -> Any:
     counts = np.zeros((data.shape[0], 1), "int32")
     for b in range(data.shape[0]):
         valid = min(max(int(valid_count[b]), 0), data.shape[1])
-        order = np.argsort(-wide[b, :valid, plan.score], kind="stable")
+        order = _descending(wide[b, :valid, plan.score])
         order = order[: plan.top] if plan.top > 0 else order
         left = {j: wide[b, k, plan.score] for j, k in enumerate(order)}
         picked: list[tuple[int, Any]] = []
@@ -411,7 +416,7 @@ def _all_class_ref(
         found.append([])
         for c in range(classes):
             kept: list[int] = []
-            for k in np.argsort(-wide[b, c], kind="stable"):
+            for k in _descending(wide[b, c]):
                 if not wide[b, c, k] > least or len(kept) >= limit:
                     continue
                 if all(not _overlap_ref(corners[b, n], corners[b, k]) > overlap for n in kept):

@@ -158,7 +158,10 @@ def _trim(
 
 
 def _ref(x: Any, sorted: bool, return_index: bool, return_inverse: bool, return_counts: bool, axis: Axis) -> Any:
-    rows = x.reshape(-1, 1) if axis is None else np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
+    if axis is None:
+        rows = x.reshape(-1, 1)
+    else:
+        rows = np.moveaxis(x, axis, 0).reshape(x.shape[axis], x.size // max(x.shape[axis], 1))
     keys = dtypes.widened(rows)
     # a stable sort by columns, the last first; NaN is above every number
     order = np.arange(rows.shape[0])

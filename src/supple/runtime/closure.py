@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from supple.runtime.native import runtime
 
@@ -32,6 +32,15 @@ class Closure:
         self.address = address
         self.kind = kind
         self._decref: Callable[[int], None] = native.decref
+
+    def __copy__(self) -> Closure:
+        return Closure(self.executable, self.address, self.kind)
+
+    def __deepcopy__(self, memo: object) -> Closure:
+        raise TypeError("a closure of compiled code has no deep copy: its captured values are native objects")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a closure of compiled code cannot be pickled: its captured values are native objects")
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self.executable.call_closure(self, args, named)

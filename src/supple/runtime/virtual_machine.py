@@ -86,7 +86,6 @@ class VirtualMachine:
             raise TypeError(f"VirtualMachine: expected a device such as supple.cpu(), got {device!r}")
         self.module = executable
         self._watched: Executable | None = None
-        self._unwatch: Callable[[], object] | None = None
         self._saved: dict[str, Callable[[], Any]] = {}
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, Any] = {}
@@ -122,22 +121,23 @@ class VirtualMachine:
         meanwhile, with one call into Python for each call; in-place calls are not shown. Functions taken from the
         machine before keep running as they were. Raises `NotSupportedError` for an executable without its module.
         """
-        if self._unwatch is not None:
-            self._unwatch()
-            self._watched, self._unwatch = None, None
         if instrument is None:
+            self._watched = None
             return
+        if not callable(instrument):
+            raise TypeError(f"set_instrument: expected a function or None, got {instrument!r}")
         if self.module.watched is None:
             raise NotSupportedError("set_instrument: the executable has no module; compile it in this process")
         prefix = f"vm.instrument.{next(_prefixes)}."
         made = self.module.watched(prefix)
         for name, (numbers, results) in made.loops.items():
-            run = made.executable[name]
+            run = functools.partial(_run, weakref.ref(made.executable), name)
             register_global_func(prefix + name, _loop_watch(instrument, name, run, numbers, results))
         for name in made.packed:
             register_global_func(prefix + name, _packed_watch(instrument, name))
         names = [prefix + name for name in (*made.loops, *made.packed)]
-        self._watched, self._unwatch = made.executable, weakref.finalize(self, _unregister, names)
+        weakref.finalize(made.executable, _unregister, names)  # its functions and closures may outlive the machine
+        self._watched = made.executable
 
     def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
         """Keep the arguments for `invoke_stateful`; raises `ArgumentError` when their number or names do not fit."""
@@ -208,6 +208,23 @@ def _seconds(function: Callable[..., Any], args: tuple[Any, ...], calls: int) ->
     return time.perf_counter() - start
 
 
+def _run(executable: weakref.ref[Executable], name: str, *args: Any) -> Any:
+    """A loop function of an executable that this does not keep alive; while it is called, its caller does."""
+    alive = executable()
+    if alive is None:
+        raise RuntimeError(f"instrument: the executable of {name} is gone")
+    return alive[name](*args)
+
+
+def _skips(answer: Any) -> bool:
+    """Whether an instrument's return leaves the call out; raises ``TypeError`` for one that says nothing."""
+    if answer is None:
+        return False
+    if answer not in tuple(VMInstrumentReturnKind):
+        raise TypeError(f"instrument: expected None or a VMInstrumentReturnKind as its result, got {answer!r}")
+    return bool(answer == VMInstrumentReturnKind.SKIP_RUN)
+
+
 def _loop_watch(
     instrument: Instrument, name: str, run: Callable[..., Any], numbers: int, results: int
 ) -> Callable[..., None]:
@@ -217,7 +234,7 @@ def _loop_watch(
         end = len(args) - results
         inputs, given, outputs = args[: end - numbers], args[end - numbers : end], args[end:]
         operands = (*inputs, *outputs, *given)
-        if instrument(run, name, True, None, *operands) == VMInstrumentReturnKind.SKIP_RUN:
+        if _skips(instrument(run, name, True, None, *operands)):
             for output in outputs:
                 output.copyfrom(np.zeros_like(output.numpy()))
             return
@@ -231,7 +248,7 @@ def _packed_watch(instrument: Instrument, name: str) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         function = get_global_func(name)
         assert function is not None, "a miss raises"
-        if instrument(function, name, True, None, *args) == VMInstrumentReturnKind.SKIP_RUN:
+        if _skips(instrument(function, name, True, None, *args)):
             return None
         result = function(*args)
         instrument(function, name, False, result, *args)

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--groups", nargs="*", metavar="GROUP", help="groups of cases, such as matmul")
     parser.add_argument("--threads", nargs="*", default=["1", "all"], help="numbers of threads (1 all)")
     parser.add_argument("--peers", nargs="*", metavar="NAME", help="libraries to compare with (all that are installed)")
-    parser.add_argument("--seconds", type=float, default=0.3, help="for each case and library (0.3)")
+    parser.add_argument("--seconds", type=_seconds, default=0.3, help="for each case and library (0.3)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as a page")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write bars of the ratios (.svg, .png; matplotlib)")
@@ -92,7 +92,17 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _seconds(text: str) -> float:
+    value = float(text)  # argparse reports a ValueError with the option's name
+    if not 0 <= value < float("inf"):
+        raise ValueError
+    return value
+
+
 def _threads(asked: list[str]) -> list[int]:
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for text in asked:
+        if text != "all" and not (text.isascii() and text.isdigit() and int(text) >= 1):
+            raise SystemExit(f"supple bench: --threads: expected a number from 1 on, or all; got {text!r}")
     counts = [available if text == "all" else int(text) for text in asked]
     return list(dict.fromkeys(counts))
