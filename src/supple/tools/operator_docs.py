@@ -34,7 +34,8 @@ def _text(op: Op) -> str:
 
 
 def _facts(op: Op) -> str:
-    ways = [way for way, there in (("native", op.lower is not None), ("interpreter", op.ref is not None)) if there]
+    compiled = op.lower is not None or not {"dynamic", "scalar"}.isdisjoint(op.facts)
+    ways = [way for way, there in (("native", compiled), ("interpreter", op.ref is not None)) if there]
     return f"*{', '.join(ways) or 'by itself'}; {op.fusion.name.lower()}{'' if op.pure else '; has an effect'}*"
 
 

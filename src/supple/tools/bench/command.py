@@ -52,6 +52,7 @@ def run(options: argparse.Namespace) -> int:
         return 2
     chosen = [peer for peer in installed if not options.peers or peer.name in options.peers]
     names, counts = [peer.name for peer in chosen], _threads(options.threads)
+    versions = {peer.name: peer.version for peer in chosen}
     rows: list[dict[str, Any]] = []
     peaks: dict[int, dict[str, Any]] = {}
     with importlib.import_module("rich.progress").Progress(transient=True) as progress:
@@ -75,21 +76,26 @@ def run(options: argparse.Namespace) -> int:
                     peaks[threads] = found["roofline"]
                     continue
                 rows.append(found)
+                _write(options, versions, peaks, rows)  # what is measured stays when a long run is stopped
                 progress.update(task, advance=1, description=found["case"])
             if worker.wait() != 0:
                 print(f"supple bench: the measuring process ended with status {worker.returncode}", file=sys.stderr)
                 return 1
     print_table(rows, names, peaks)
-    versions = {peer.name: peer.version for peer in chosen}
+    if options.plot is not None:
+        plot(rows, options.plot)
+    return 0
+
+
+def _write(
+    options: argparse.Namespace, versions: dict[str, str], peaks: dict[int, Any], rows: list[dict[str, Any]]
+) -> None:
     whole = {"machine": machine(), "versions": versions, "roofline": peaks, "means": means(rows), "rows": rows}
     text = json.dumps(whole, indent=1) + "\n"
     if options.json is not None:
         options.json.write_text(text)
     if options.markdown is not None:
         options.markdown.write_text(markdown(json.loads(text)))
-    if options.plot is not None:
-        plot(rows, options.plot)
-    return 0
 
 
 def _seconds(text: str) -> float:
