@@ -18,9 +18,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["SUPPLE_NUM_THREADS"] = "1"
 
 import re
-import statistics
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -32,23 +30,16 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 import mlp
 
 import supple
+from supple.tools.bench.measure import interleaved
 
 SOURCE = (Path(mlp.__file__).read_text()).partition("@I.ir_module")
 MODULE = "from supple.script import ir as I, relax as R, tirx as T\n\n" + SOURCE[1] + SOURCE[2]
 
 
-def interleaved(functions: list[Callable[[], object]], seconds: float) -> list[float]:
-    """The median of each function's times, called in turn."""
-    times: list[list[float]] = [[] for _ in functions]
-    for function in functions:
-        function()
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times[0]) < 9:
-        for function, found in zip(functions, times, strict=True):
-            start = time.perf_counter_ns()
-            function()
-            found.append((time.perf_counter_ns() - start) / 1000)
-    return [statistics.median(t) for t in times]
+def medians(runs: list[Callable[[], object]], seconds: float) -> list[float]:
+    """The median of each function's times in microseconds; they are called in turn."""
+    found = interleaved({str(i): run for i, run in enumerate(runs)}, seconds, settle=False)
+    return [times.median * 1e6 for times in found.values()]
 
 
 def weights(inputs: int, hidden: int) -> list[Any]:
@@ -97,7 +88,7 @@ def main() -> None:
         run, w = entry(program), weights(784, hidden)
         for n in (1, 16, 64, 256, 1024, 4096):
             x = rng.standard_normal((n, 784)).astype("float32")
-            ours, theirs = interleaved([partial(run, x, *w), partial(mlp.numpy_mlp, x, *w)], 1.0)
+            ours, theirs = medians([partial(run, x, *w), partial(mlp.numpy_mlp, x, *w)], 0.5)
             print(f"{title:16} n = {n:5}: {ours:10.1f} us, numpy {theirs:10.1f} us, numpy / ours {theirs / ours:5.2f}")
     runs, flops = [], []
     for edit, inputs, hidden in VARIANTS.values():
@@ -105,8 +96,7 @@ def main() -> None:
         x = rng.standard_normal((1024, inputs)).astype("float32")
         runs.append(partial(run, x, *w))
         flops.append(2 * 1024 * (inputs * hidden + hidden * 10))
-    medians = interleaved(runs, 6.0)
-    rates = [f / t / 1000 for f, t in zip(flops, medians, strict=True)]
+    rates = [f / t / 1000 for f, t in zip(flops, medians(runs, 6.0 / len(runs)), strict=True)]
     for name, rate in zip(VARIANTS, rates, strict=True):
         print(f"{name:20} {rate:6.1f} GFLOP/s, {rate / rates[0]:5.1%} of the page's")
 

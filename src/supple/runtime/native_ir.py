@@ -1,6 +1,6 @@
 """The runtime's native part as LLVM IR: objects, reference counts, the pool of arenas. Layouts are in ``abi``.
 
-Only ``malloc`` and ``free`` come from outside. The library is never unloaded: deleters point into it.
+Only ``malloc``, ``free`` and ``memset`` come from outside. The library is never unloaded: deleters point into it.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 RUNTIME_IR = r"""
 declare ptr @malloc(i64)
 declare void @free(ptr)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 @live_objects = global i64 0
 @callbacks_active = global i64 0   ; calls from compiled code into Python that are running
@@ -200,16 +201,8 @@ fill:
   %length.at = getelementptr i8, ptr %object, i64 24
   store i64 %length, ptr %length.at
   %first = getelementptr i8, ptr %object, i64 32
-  br label %next
-next:
-  %i = phi i64 [ 0, %fill ], [ %i.next, %clear ]
-  %more = icmp slt i64 %i, %length
-  br i1 %more, label %clear, label %done
-clear:
-  %item.at = getelementptr ptr, ptr %first, i64 %i
-  store ptr null, ptr %item.at
-  %i.next = add i64 %i, 1
-  br label %next
+  call void @llvm.memset.p0.i64(ptr %first, i8 0, i64 %items, i1 false)
+  br label %done
 done:
   ret ptr %object
 }
@@ -239,16 +232,8 @@ fill:
   %params.at = getelementptr i8, ptr %object, i64 40
   store i64 %params, ptr %params.at
   %first = getelementptr i8, ptr %object, i64 48
-  br label %next
-next:
-  %i = phi i64 [ 0, %fill ], [ %i.next, %clear ]
-  %more = icmp slt i64 %i, %length
-  br i1 %more, label %clear, label %done
-clear:
-  %item.at = getelementptr ptr, ptr %first, i64 %i
-  store ptr null, ptr %item.at
-  %i.next = add i64 %i, 1
-  br label %next
+  call void @llvm.memset.p0.i64(ptr %first, i8 0, i64 %items, i1 false)
+  br label %done
 done:
   ret ptr %object
 }
