@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from supple.build.te import ComputeOp, ExternOp, Reduce, compute, max, min, placeholder, prod, reduce_axis, sum
+from supple.build.te import (
+    ComputeOp,
+    ExternOp,
+    Reduce,
+    compute,
+    definitions,
+    max,
+    min,
+    placeholder,
+    prod,
+    reduce_axis,
+    sum,
+)
 from supple.build.te import TensorValue as Tensor
 from supple.build.te import create_prim_func as _create
 from supple.ir.expr import Var, const
@@ -79,16 +91,10 @@ def create_prim_func(tensors: Sequence[Tensor], name: str = "main") -> PrimFunc:
         raise TypeError("create_prim_func: none of the tensors is computed; list the outputs after the inputs")
     if list(tensors) != [*inputs, *outputs]:
         raise TypeError("create_prim_func: list the inputs before the outputs")
-    reads: list[Tensor] = []
-    pending = list(outputs)
-    while pending:
-        tensor = pending.pop()
-        if tensor not in reads:
-            reads.append(tensor)
-            pending.extend(tensor.op.inputs if tensor.op is not None else ())
-    missing = [t.name for t in reads if t.op is None and t not in inputs]
+    read = dict.fromkeys(t for made in definitions(outputs) if made.op is not None for t in made.op.inputs)
+    missing = sorted(t.name for t in read if t.op is None and t not in inputs)
     if missing:
-        raise TypeError(f"create_prim_func: {', '.join(sorted(missing))} is read but not listed; add it as a parameter")
+        raise TypeError(f"create_prim_func: {', '.join(missing)} is read but not listed; add it as a parameter")
     return _create(inputs, outputs, name)[0]
 
 

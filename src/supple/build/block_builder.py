@@ -38,6 +38,11 @@ from supple.sym.relate import assignable, defined_symbols, erase
 _NESTED = (Call, Tuple, TupleGetItem)
 
 
+def _symbols_of(params: Sequence[Var]) -> list[Var]:
+    """What parameters define for the types in a function: the symbols of their shapes, and the scalars themselves."""
+    return [*defined_symbols(p.ty for p in params), *(p for p in params if is_scalar(p))]
+
+
 @dataclass
 class _Scope:
     """The blocks of one SeqExpr while they are built."""
@@ -140,8 +145,7 @@ class BlockBuilder:
         """Start a function. ``ret_ty`` is the declared return type, checked at the end."""
         frame = _Frame(name, tuple(params), dict(attrs or {}), is_pure, ret_ty, span)
         outer = self._frames[-1].symbols if self._frames else []
-        frame.symbols = [*outer, *defined_symbols(p.ty for p in frame.params)]
-        frame.symbols += [p for p in frame.params if is_scalar(p)]
+        frame.symbols = [*outer, *_symbols_of(frame.params)]
         self._frames.append(frame)
 
     def end_function(self, value: Any, span: Span | None = None) -> Function:
@@ -155,7 +159,7 @@ class BlockBuilder:
             )
         body = self._finish_scope(value, span)
         deduced = infer(body)
-        scope_symbols = [*defined_symbols(p.ty for p in frame.params), *(p for p in frame.params if is_scalar(p))]
+        scope_symbols = _symbols_of(frame.params)
         for outer in self._frames[:-1]:
             scope_symbols += outer.symbols
         ret_ty = erase(deduced, scope_symbols)
@@ -379,7 +383,7 @@ class BlockBuilder:
         """Give the innermost function another parameter."""
         frame = self._frame()
         frame.params = (*frame.params, var)
-        frame.symbols += [*defined_symbols([var.ty]), *([var] if is_scalar(var) else [])]
+        frame.symbols += _symbols_of([var])
 
     def declare_result(self, ty: Type) -> None:
         """Declare the return type of the innermost function: checked at its end."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
-from supple.ir.expr import FloatImm, IntImm, Var
+from supple.ir.expr import Var
 
 RESERVED = frozenset(("T", "R", "I", "cls", "Module", "metadata", "range", "float", *keyword.kwlist))
 
@@ -119,15 +119,6 @@ def float_text(value: float, dtype: str, digits: int = 0) -> str:
 def digits_text(value: float, digits: int) -> str:
     """A finite number with so many significant digits; whole numbers with all of theirs and ``.0``."""
     return f"{value:.1f}" if value == int(value) else f"{value:.{digits}g}"
-
-
-def literal(value: IntImm | FloatImm) -> str:
-    """A literal with its dtype said, except int32."""
-    if isinstance(value, FloatImm):
-        return f"T.{value.dtype}({float_text(value.value, value.dtype)})"
-    if value.dtype == "bool":
-        return f"T.bool({bool(value.value)})"
-    return str(value.value) if value.dtype == "int32" else f"T.{value.dtype}({value.value})"
 
 
 def plain_number(value: Any, digits: int = 0) -> str:

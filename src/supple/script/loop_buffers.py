@@ -74,20 +74,34 @@ def make_buffer_type(
     )
 
 
-def buffer_from(
-    p: LoopState,
-    shape: Any,
-    dtype: Any = "float32",
-    data: Any = None,
-    strides: Any = None,
-    elem_offset: Any = None,
-    scope: str = "global",
-    align: int = -1,
-    offset_factor: int = 0,
-) -> Declaration:
-    """``A: T.Buffer((n, 4), "float32")``."""
-    ty = make_buffer_type(p, shape, dtype, data, strides, elem_offset, scope, align, offset_factor)
-    return Declaration(lambda name, span: Var(name, ty, span=span))
+def _declaring(place: Callable[[LoopState, Var, Span | None], None]) -> Callable[..., Declaration]:
+    """The form of a buffer that ``place`` puts into the program."""
+
+    def form(
+        p: LoopState,
+        shape: Any,
+        dtype: Any = "float32",
+        data: Any = None,
+        strides: Any = None,
+        elem_offset: Any = None,
+        scope: str = "global",
+        align: int = -1,
+        offset_factor: int = 0,
+    ) -> Declaration:
+        ty = make_buffer_type(p, shape, dtype, data, strides, elem_offset, scope, align, offset_factor)
+
+        def make(name: str, span: Span | None) -> Var:
+            buffer = Var(name, ty, span=span)
+            place(p, buffer, span)
+            return buffer
+
+        return Declaration(make)
+
+    return form
+
+
+buffer_from = _declaring(lambda p, buffer, span: None)
+"""``A: T.Buffer((n, 4), "float32")``: a parameter, which nothing has to place."""
 
 
 def match_buffer(
@@ -178,32 +192,6 @@ def _scoped(scope_name: str) -> Callable[..., Declaration]:
 
 
 alloc_local, alloc_shared = _scoped("local"), _scoped("shared")
-
-
-def _declaring(place: Callable[[LoopState, Var, Span | None], None]) -> Callable[..., Declaration]:
-    """The form of a buffer that ``place`` puts into the program."""
-
-    def form(
-        p: LoopState,
-        shape: Any,
-        dtype: Any = "float32",
-        data: Any = None,
-        strides: Any = None,
-        elem_offset: Any = None,
-        scope: str = "global",
-        align: int = -1,
-        offset_factor: int = 0,
-    ) -> Declaration:
-        ty = make_buffer_type(p, shape, dtype, data, strides, elem_offset, scope, align, offset_factor)
-
-        def make(name: str, span: Span | None) -> Var:
-            buffer = Var(name, ty, span=span)
-            place(p, buffer, span)
-            return buffer
-
-        return Declaration(make)
-
-    return form
 
 
 def _in_block(p: LoopState, buffer: Var, span: Span | None) -> None:

@@ -21,13 +21,13 @@ from supple.sym import poly as P
 from supple.sym.const_bound import as_ints, structural_interval
 from supple.sym.facts import FactBounds, Facts, Modular, dtype_interval, intersect
 from supple.sym.int_set import IntervalSet, IntSet, evaluate_set
-from supple.sym.lift import Lift, Lower
+from supple.sym.lift import Lift, Lower, opaque
 from supple.sym.modular import EVERYTHING, both, modular_of, modular_of_poly, normal
 from supple.sym.poly import Interval, Poly
 from supple.sym.proof import prove_non_negative
 from supple.sym.results import CompareResult, ConstIntBound, Extension, ModularSet, ProofStrength
 from supple.sym.rewrite import RewriteLimitError, Rewriter
-from supple.sym.terms import Terms, intrinsic_name, is_index, is_truth, operands, rebuilt
+from supple.sym.terms import Terms, intrinsic_name, is_index, is_truth, operands, rebuilt, within
 
 MAX_TERMS = 200_000
 """A table of interned terms that grows beyond this is started anew."""
@@ -148,9 +148,7 @@ class Analyzer:
 
     def modular(self, e: Expr) -> Modular:
         """The remainders of an interned term, read off its operators."""
-        return modular_of(
-            e, lambda var: self._atom_modular(P.intern_atom(P.Atom("var", var=var))), self._view.modulars, None
-        )
+        return modular_of(e, lambda var: self._atom_modular(P.intern_atom(P.Atom("var", var=var))), self._view.modulars)
 
     def _count_step(self) -> None:
         self._steps += 1
@@ -225,7 +223,7 @@ class Analyzer:
         return memo[id(e), False]
 
     def _canonical_node(self, e: Expr) -> Expr:
-        if not is_index(e) or (isinstance(e, (E.Select, E.Cast)) and self.lift.of(e) == _itself(e)):
+        if not is_index(e) or (isinstance(e, (E.Select, E.Cast)) and self.lift.of(e) == opaque(e)):
             return e
         try:
             other = self.lower(E.scalar_dtype(e)).of(self.lift.of(e))
@@ -274,7 +272,7 @@ class Analyzer:
             with self.assuming(e.a, False):
                 return self._prove(self._view.rewriter.visit(e.b), splits - 1)
         if isinstance(e, E.Select) and is_truth(e):
-            return splits > 0 and self._both_branches(e, splits)
+            return splits > 0 and self._by_selection(e, splits)
         if not isinstance(e, (E.LT, E.LE, E.EQ, E.NE)) or not is_index(e.a):
             return False
         difference = self.lift.of(e.b) - self.lift.of(e.a)
@@ -289,16 +287,10 @@ class Analyzer:
     def _non_negative(self, p: Poly) -> bool:
         return prove_non_negative(p, self.facts, self.bounds)
 
-    def _both_branches(self, e: E.Select, splits: int) -> bool:
-        for value, holds in ((e.true_value, True), (e.false_value, False)):
-            with self.assuming(e.condition, holds):
-                if not self._prove(self._view.rewriter.visit(value), splits - 1):
-                    return False
-        return True
-
-    def _by_selection(self, e: E.BinaryOp, splits: int) -> bool:
-        """A comparison that holds in both cases of a selection inside it."""
-        chosen = _first_selection(e)
+    def _by_selection(self, e: Expr, splits: int) -> bool:
+        """A condition that holds in both cases of a selection inside it, or that it is."""
+        kinds = (term for term in within(e) if isinstance(term, E.Select) or intrinsic_name(term) == "if_then_else")
+        chosen = next(kinds, None)
         if chosen is None:
             return False
         for holds in (True, False):
@@ -374,7 +366,7 @@ class Analyzer:
         old = self.facts.values.get(id(var))
         if old is not None and old is not value and not allow_override:
             raise ValueError(f"bind: {var.name} is bound to {old} already; allow_override=True replaces it")
-        if _mentions(value, var):
+        if any(term is var for term in within(value)):
             raise ValueError(f"bind: {var.name} cannot stand for an expression of itself: {value}")
         facts = self.facts.copy()
         facts.values[id(var)] = value
@@ -523,34 +515,6 @@ def _refuse_change(var: Var, old: object, new: object, override: bool) -> None:
 def _is_symbolic(fact: Poly, own: Poly) -> bool:
     """Whether a fact says more than an interval of its variable does."""
     return any(m and m not in own.terms for m in fact.terms)
-
-
-def _itself(e: Expr) -> Poly:
-    return P.of_atom(P.Atom("opaque", opaque=e))
-
-
-def _mentions(e: Expr, var: Var) -> bool:
-    stack, seen = [e], set()
-    while stack:
-        current = stack.pop()
-        if current is var:
-            return True
-        if id(current) not in seen:
-            seen.add(id(current))
-            stack.extend(operands(current))
-    return False
-
-
-def _first_selection(e: Expr) -> Expr | None:
-    stack, seen = [e], set()
-    while stack:
-        current = stack.pop()
-        if isinstance(current, E.Select) or intrinsic_name(current) == "if_then_else":
-            return current
-        if id(current) not in seen:
-            seen.add(id(current))
-            stack.extend(operands(current))
-    return None
 
 
 def _replaced(e: Expr, old: Expr, new: Expr) -> Expr:

@@ -18,7 +18,7 @@ from supple.ir.expr import ExprWithOps, IntImm, Range, Var
 from supple.ir.node import Expr, Node, Type, as_tuple, node, set_field
 from supple.ir.types import prim_type
 from supple.sym.analyzer import Analyzer
-from supple.sym.terms import operands
+from supple.sym.terms import operands, within
 
 
 class IterMapLevel(enum.IntEnum):
@@ -116,6 +116,14 @@ class _NotAffineError(SuppleError, ValueError):
     """The expression is no sum of digits."""
 
 
+def bound_analyzer(analyzer: Analyzer | None, ranges: Mapping[Var, Any]) -> Analyzer:
+    """A copy of the analyzer that knows the loops' ranges."""
+    own = analyzer.clone() if analyzer is not None else Analyzer()
+    for var, domain in ranges.items():
+        own.bind(var, domain, allow_override=True)
+    return own
+
+
 class _Reader:
     """Reads index expressions over the given loops."""
 
@@ -170,15 +178,7 @@ class _Reader:
         return done[id(e)]
 
     def _mentions_iter(self, e: Any) -> bool:
-        stack, seen = [e], set()
-        while stack:
-            current = stack.pop()
-            if id(current) in self.marks or isinstance(current, IterMapExpr):
-                return True
-            if id(current) not in seen:
-                seen.add(id(current))
-                stack.extend(operands(current))
-        return False
+        return any(id(term) in self.marks or isinstance(term, IterMapExpr) for term in within(e))
 
     def _variable(self, var: Var) -> IterSumExpr:
         mark, low = self.marks[id(var)], self.mins[id(var)]
@@ -307,6 +307,13 @@ class _Reader:
                 return arg.scale
         raise _NotAffineError("the scales of the digits cannot be compared")
 
+    def counted(self, digits: Sequence[IterSplitExpr], unit: Any) -> tuple[tuple[IterSplitExpr, ...], Any]:
+        """Digits side by side (given from the lowest on), the highest first, in units; and how far they run."""
+        args = tuple(
+            IterSplitExpr(d.source, d.lower_factor, d.extent, self.quotient(d.scale, unit)) for d in reversed(digits)
+        )
+        return args, self.quotient(digits[-1].scale * digits[-1].extent, unit)
+
     def single(self, e: IterSumExpr) -> IterSplitExpr:
         """The sum as one digit of a mark; raises where its digits do not fit together, or it does not start at 0."""
         if not self.equal(e.base, 0):
@@ -315,10 +322,7 @@ class _Reader:
             return e.args[0]
         digits = self.ordered(e)
         scale, one = digits[0].scale, E.const(1, e.dtype)
-        args = tuple(
-            IterSplitExpr(a.source, a.lower_factor, a.extent, self.quotient(a.scale, scale)) for a in reversed(digits)
-        )
-        extent = self.quotient(digits[-1].scale * digits[-1].extent, scale)
+        args, extent = self.counted(digits, scale)
         mark = next((m for m in self.fused if _same_sum(m.source, args, self)), None)
         if mark is None:
             mark = IterMark(IterSumExpr(args, E.const(0, e.dtype)), extent)
@@ -331,10 +335,7 @@ class _Reader:
             return e
         digits = self.ordered(e)
         scale, one = digits[0].scale, E.const(1, e.dtype)
-        args = tuple(
-            IterSplitExpr(a.source, a.lower_factor, a.extent, self.quotient(a.scale, scale)) for a in reversed(digits)
-        )
-        extent = self.quotient(digits[-1].scale * digits[-1].extent, scale)
+        args, extent = self.counted(digits, scale)
         mark = IterMark(IterSumExpr(args, E.const(0, e.dtype)), extent)
         return IterSumExpr((IterSplitExpr(mark, one, extent, scale),), e.base)
 

@@ -19,9 +19,10 @@ from supple.sym.iter_map import (
     _level,
     _NotAffineError,
     _read_all,
+    bound_analyzer,
     detect_iter_map,
 )
-from supple.sym.terms import operands, rebuilt
+from supple.sym.terms import operands, rebuilt, within
 
 
 def normalize_iter_map_to_expr(expr: Any) -> Any:
@@ -47,20 +48,9 @@ def _plain(e: Any, analyzer: Analyzer) -> Any:
         return value if analyzer.can_prove_equal(e.scale, 1) else value * e.scale
     if isinstance(e, IterMapExpr):
         raise TypeError(f"normalize_iter_map_to_expr: cannot read {type(e).__name__}")
-    parts = operands(e)
-    return rebuilt(e, tuple(_plain(part, analyzer) for part in parts)) if _has_map(e) else e
-
-
-def _has_map(e: Any) -> bool:
-    stack, seen = [e], set()
-    while stack:
-        current = stack.pop()
-        if isinstance(current, IterMapExpr):
-            return True
-        if id(current) not in seen:
-            seen.add(id(current))
-            stack.extend(operands(current))
-    return False
+    if not any(isinstance(term, IterMapExpr) for term in within(e)):
+        return e
+    return rebuilt(e, tuple(_plain(part, analyzer) for part in operands(e)))
 
 
 def iter_map_simplify(
@@ -72,9 +62,7 @@ def iter_map_simplify(
     analyzer: Analyzer | None = None,
 ) -> tuple[Any, ...]:
     """Indices rebuilt from their digits where that makes them simpler; simplified under the loops' ranges otherwise."""
-    own = analyzer.clone() if analyzer is not None else Analyzer()
-    for var, domain in input_iters.items():
-        own.bind(var, domain, allow_override=True)
+    own = bound_analyzer(analyzer, input_iters)
     plain = tuple(own.simplify(E.as_expr(index, "int32")) for index in indices)
     found = detect_iter_map(indices, input_iters, predicate, check_level, simplify_trivial_iterators, analyzer)
     if not found.indices:
@@ -211,8 +199,5 @@ def _mark(digits: list[IterSplitExpr], unit: Any, e: IterSumExpr, reader: Any) -
     one, zero = E.const(1, e.dtype), E.const(0, e.dtype)
     if not digits or unit is None:
         return IterMark(IterSumExpr((), zero), one)
-    args = tuple(
-        IterSplitExpr(d.source, d.lower_factor, d.extent, reader.quotient(d.scale, unit)) for d in reversed(digits)
-    )
-    extent = reader.quotient(digits[-1].scale * digits[-1].extent, unit)
+    args, extent = reader.counted(digits, unit)
     return IterMark(IterSumExpr(args, zero), extent)

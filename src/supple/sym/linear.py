@@ -35,7 +35,7 @@ def _split(p: Poly, atom: int) -> tuple[Poly, Poly] | None:
         else:
             rest[monomial] = number
     made = (Poly(coefficient), Poly(rest))
-    hidden = any(atom in P.atoms_of(P.of_atom(P.atom_of(i))) for q in made for m in q.terms for i in m)
+    hidden = any(atom in P.atoms_of(q) for q in made)
     return None if hidden or _in_opaque(made, atom) else made
 
 

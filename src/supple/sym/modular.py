@@ -111,7 +111,6 @@ def modular_of(
     e: Expr,
     variable: Callable[[Var], Modular],
     memo: dict[int, Modular],
-    learnt: Callable[[Expr, Modular], Modular] | None = None,
 ) -> Modular:
     """A set ``coeff * k + base`` that holds every value of ``e``; ``memo`` as in `structural_interval`."""
     stack: list[tuple[Expr, bool]] = [(e, False)]
@@ -124,8 +123,8 @@ def modular_of(
             stack.append((current, True))
             stack.extend((part, False) for part in parts)
             continue
-        found = _leaf(current, variable) if not parts else _combine(current, [memo[id(part)] for part in parts])
-        memo[id(current)] = found if learnt is None else learnt(current, found)
+        below = [memo[id(part)] for part in parts]
+        memo[id(current)] = _combine(current, below) if parts else _leaf(current, variable)
     return memo[id(e)]
 
 

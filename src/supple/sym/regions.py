@@ -9,24 +9,17 @@ from supple.ir import expr as E
 from supple.ir.expr import Range, Var
 from supple.sym.analyzer import Analyzer
 from supple.sym.int_set import IntervalSet, IntSet, union_ends
-from supple.sym.iter_map import IterMapLevel, detect_iter_map
-from supple.sym.terms import operands
+from supple.sym.iter_map import IterMapLevel, bound_analyzer, detect_iter_map
+from supple.sym.terms import within
 
 Region = Sequence[Range]
-
-
-def _analyzer(analyzer: Analyzer | None, var_dom: Mapping[Var, Range], predicate: Any) -> Analyzer:
-    own = analyzer.clone() if analyzer is not None else Analyzer()
-    for var, domain in var_dom.items():
-        own.bind(var, domain, allow_override=True)
-    return own
 
 
 def estimate_region_upper_bound(
     region: Region, var_dom: Mapping[Var, Range], predicate: Any, analyzer: Analyzer | None = None
 ) -> tuple[IntSet, ...]:
     """For each dimension a set that holds everything touched while the variables run."""
-    own = _analyzer(analyzer, var_dom, predicate)
+    own = bound_analyzer(analyzer, var_dom)
     ends: Mapping[Var, Any] = var_dom
     domains = {v: IntervalSet(d.min, own.simplify(d.min + d.extent - 1)) for v, d in ends.items()}
     found: list[IntSet] = []
@@ -46,7 +39,7 @@ def estimate_region_strict_bound(
     found = detect_iter_map(indices, var_dom, predicate, IterMapLevel.Surjective, True, analyzer)
     if not found.indices:
         return None
-    own = _analyzer(analyzer, var_dom, predicate)
+    own = bound_analyzer(analyzer, var_dom)
     sets: list[IntSet] = []
     for domain, index in zip(region, found.indices, strict=True):
         low = own.simplify(index.base)
@@ -56,7 +49,7 @@ def estimate_region_strict_bound(
             if not own.can_prove(digit.scale <= domain.extent):
                 return None  # steps are longer than what each step touches
             high = own.simplify(low + (digit.extent - 1) * digit.scale)
-        if any(_uses(domain.extent, var) for var in var_dom):
+        if any(term is var for term in within(domain.extent) for var in var_dom):
             return None
         sets.append(IntervalSet(low, own.simplify(high + domain.extent - 1)))
     return tuple(sets)
@@ -67,18 +60,6 @@ def estimate_region_lower_bound(
 ) -> tuple[IntSet, ...] | None:
     """For each dimension a set that is touched whole; None where none is found."""
     return estimate_region_strict_bound(region, var_dom, predicate, analyzer)
-
-
-def _uses(e: Any, var: Var) -> bool:
-    stack, seen = [e], set()
-    while stack:
-        current = stack.pop()
-        if current is var:
-            return True
-        if id(current) not in seen:
-            seen.add(id(current))
-            stack.extend(operands(current))
-    return False
 
 
 def union_lower_bound(sets: Sequence[IntSet]) -> IntSet:

@@ -95,11 +95,7 @@ class Rewriter:
         low, high = self._known.interval(e)
         if low > 0 or high < 0:
             return True
-        p = self._known.lift.of(e)
-        if any(p in (f, f.scale(-1)) for f in self._known.facts.non_zero):
-            return True
-        coeff, base = self._known.poly_modular(p)
-        return bool(base % coeff if coeff else base)
+        return self._never_zero(self._known.lift.of(e))
 
     # walking -----------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from supple.base import dtypes
 from supple.base.errors import DiagnosticError
@@ -210,19 +210,7 @@ def solve_linear(e: Expr, unknown: Var) -> tuple[int, Poly] | None:
     if coefficient == 0:
         return None
     rest = canonical - Poly({(identifier,): coefficient})
-    return None if _mentions(rest, identifier) else (coefficient, rest)
-
-
-def _mentions(p: Poly, identifier: int) -> bool:
-    stack: list[Any] = [p]
-    while stack:
-        current = stack.pop()
-        for monomial in current.terms:
-            for atom_id in monomial:
-                if atom_id == identifier:
-                    return True
-                stack.extend(P.atom_of(atom_id).args)
-    return False
+    return None if identifier in P.atoms_of(rest) else (coefficient, rest)
 
 
 def evaluate(e: Expr, values: Mapping[Var, int]) -> int:

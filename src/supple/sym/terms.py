@@ -7,12 +7,12 @@ same as nothing but itself.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from supple.base import dtypes
 from supple.ir import expr as E
-from supple.ir.expr import Call, FloatImm, IntImm, Var
+from supple.ir.expr import Call, FloatImm, IntImm
 from supple.ir.node import Expr, replace
 from supple.ir.op import Op
 
@@ -25,6 +25,17 @@ def operands(e: Expr) -> tuple[Expr, ...]:
         return (e.a, e.b)
     read = _OPERANDS.get(type(e))
     return read(e) if read is not None else ()
+
+
+def within(root: Any) -> Iterator[Any]:
+    """Every term inside of one, itself included, once."""
+    stack, seen = [root], set()
+    while stack:
+        current = stack.pop()
+        if id(current) not in seen:
+            seen.add(id(current))
+            yield current
+            stack.extend(operands(current))
 
 
 def _call_operands(e: Any) -> tuple[Expr, ...]:
@@ -157,11 +168,6 @@ class Terms:
         if kind in _OPERANDS and not isinstance(e, Call):
             return kind, *map(id, operands(e))
         return kind, id(e)
-
-
-def same_var(a: Expr, b: Expr) -> bool:
-    """Whether both are one variable."""
-    return a is b and isinstance(a, Var)
 
 
 def is_index(e: Expr) -> bool:

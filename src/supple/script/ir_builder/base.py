@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar
 
 from supple.base.errors import DiagnosticError
@@ -67,10 +69,24 @@ class IRBuilder:
                 return frame
         raise DiagnosticError(f"{what} stands inside of 'with {around}:'", rule="ir_builder")
 
+    @contextmanager
+    def opened(self, frame: V) -> Iterator[V]:
+        """The frame is open inside of the ``with`` block."""
+        self.frames.append(frame)
+        try:
+            yield frame
+        finally:
+            self.frames.pop()
+
+    @property
+    def module(self) -> IRModule | None:
+        """The innermost module that is open."""
+        return next((f for f in reversed(self.frames) if isinstance(f, IRModule)), None)
+
     def finish(self, made: Any, name: str) -> None:
         """Take a finished function: into the module that is open, or as the result."""
-        for frame in reversed(self.frames):
-            if isinstance(frame, IRModule):
-                frame[name] = made
-                return
-        self.result = made
+        mod = self.module
+        if mod is not None:
+            mod[name] = made
+        else:
+            self.result = made

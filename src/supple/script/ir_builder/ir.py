@@ -14,7 +14,6 @@ def ir_module() -> Iterator[IRModule]:
     """A module: the functions built inside are added to it."""
     builder = IRBuilder.current()
     mod = IRModule()
-    builder.frames.append(mod)
-    yield mod
-    builder.frames.pop()
+    with builder.opened(mod):
+        yield mod
     builder.result = mod

@@ -10,7 +10,6 @@ from supple.base.errors import DiagnosticError
 from supple.build.block_builder import BlockBuilder
 from supple.ir.expr import Call, Var
 from supple.ir.graph import MatchCast, SeqExpr, VarBinding
-from supple.ir.module import IRModule
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
 from supple.script import relax as _names
@@ -21,10 +20,9 @@ from supple.script.type_forms import TypeForm
 class FunctionFrame:
     """A function that is being built."""
 
-    def __init__(self, builder: BlockBuilder, pure: bool, private: bool) -> None:
+    def __init__(self, builder: BlockBuilder, private: bool) -> None:
         self.builder = builder
         self.private = private
-        self.pure = pure
         self.name: str | None = None
         self.attrs: dict[str, Any] = {}
         self.result: Any = None
@@ -59,14 +57,11 @@ def _type(ty: Any) -> Any:
 def function(is_pure: bool = True, is_private: bool = False) -> Iterator[FunctionFrame]:
     """A graph function."""
     ib = IRBuilder.current()
-    mod = next((f for f in reversed(ib.frames) if isinstance(f, IRModule)), None)
-    frame = FunctionFrame(BlockBuilder(mod), is_pure, is_private)
+    mod = ib.module
+    frame = FunctionFrame(BlockBuilder(mod), is_private)
     frame.builder.begin_function("", (), {}, is_pure)
-    ib.frames.append(frame)
-    try:
+    with ib.opened(frame):
         yield frame
-    finally:
-        ib.frames.pop()
     if frame.name is None:
         raise DiagnosticError("the function has no name", hint='R.func_name("f")', rule="ir_builder")
     if frame.result is None:
@@ -138,13 +133,9 @@ def emit_var_binding(value: VarBinding) -> Var:
 def dataflow() -> Iterator[DataflowFrame]:
     """A dataflow block."""
     ib, builder = IRBuilder.current(), _frame("R.dataflow").builder
-    frame = DataflowFrame()
-    ib.frames.append(frame)
     builder.begin_dataflow()
-    try:
+    with ib.opened(DataflowFrame()) as frame:
         yield frame
-    finally:
-        ib.frames.pop()
     frame.output_vars = builder.publish(frame.names)
     builder.end_dataflow()
 
@@ -158,12 +149,8 @@ def output(*variables: Var) -> None:
 def If(condition: Any) -> Iterator[IfFrame]:
     """A branch: ``with R.If(c): with R.Then(): ...; with R.Else(): ...``; the last variable of each is the value."""
     ib, builder = IRBuilder.current(), _frame("R.If").builder
-    frame = IfFrame()
-    ib.frames.append(frame)
-    try:
+    with ib.opened(IfFrame()) as frame:
         yield frame
-    finally:
-        ib.frames.pop()
     if len(frame.branches) != 2:
         raise DiagnosticError("R.If needs R.Then and R.Else", rule="if")
     frame.var = builder.emit_if(condition, frame.branches[0], frame.branches[1], frame.name)

@@ -81,11 +81,8 @@ def prim_func(is_private: bool = False, s_tir: bool = False, *, private: bool | 
     frame = PrimFuncFrame(is_private if private is None else private)
     if s_tir:
         frame.attrs["s_tir"] = True
-    ib.frames.append(frame)
-    try:
+    with ib.opened(frame):
         yield frame
-    finally:
-        ib.frames.pop()
     if frame.name is None:
         raise DiagnosticError("the function has no name", hint='T.func_name("f")', rule="ir_builder")
     ib.finish(frame.function(), frame.name)
@@ -197,11 +194,8 @@ def If(condition: Any) -> Iterator[IfFrame]:
     """``with T.If(c): with T.Then(): ...; with T.Else(): ...``; the second branch may be absent."""
     state, ib = _state("T.If"), IRBuilder.current()
     test = _condition(condition, "T.If")
-    frame = IfFrame()
-    ib.frames.append(frame)
-    with state.scope(), _suite(state) as inside:
+    with ib.opened(IfFrame()) as frame, state.scope(), _suite(state) as inside:
         yield frame
-    ib.frames.pop()
     if "then" not in frame.branches or not (isinstance(inside[0], SeqStmt) and not inside[0].seq):
         raise DiagnosticError("T.If holds T.Then, and nothing beside the two branches", rule="if")
     state.emit(IfThenElse(test, frame.branches["then"], frame.branches.get("else")))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from supple.ir.print_names import quote
 from supple.script.printer import doc as D
 from supple.script.printer.access_path import AccessPath
 from supple.script.printer.doc import OperationKind as K
@@ -209,12 +210,7 @@ def _literal(writer: _Writer, doc: D.LiteralDoc) -> None:
     value = doc.value
     if isinstance(value, float) and not math.isfinite(value):
         value = repr(value)
-    writer.write(_quoted(value) if isinstance(value, str) else repr(value))
-
-
-def _quoted(text: str) -> str:
-    """A string literal in double quotes, with Python's escapes."""
-    return '"' + "".join('\\"' if c == '"' else c if c == "'" else repr(c)[1:-1] for c in text) + '"'
+    writer.write(quote(value) if isinstance(value, str) else repr(value))
 
 
 def _attribute(writer: _Writer, doc: D.AttrAccessDoc) -> None:
