@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from supple.analysis.nest import read_nest
+from supple.analysis.nest import Nest, read_nest
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, IntImm, Range, Var, const, int64
 from supple.ir.loop import PrimFunc, SBlockRealize, buffer_type
@@ -49,17 +49,18 @@ def has_reshape_pattern(func: PrimFunc) -> bool:
         return False
     # n in order: then the loops reach every element, since there are as many iterations as elements
     order = _flat([axis.var for axis in nest.axes], [axis.extent for axis in nest.axes])
-    return known.can_prove_equal(to, of) and (
-        known.can_prove_equal(to, order) or _covers(nest.store.indices, nest.axes)
-    )
+    return known.can_prove_equal(to, of) and (known.can_prove_equal(to, order) or _covers(nest))
 
 
-def _covers(indices: Sequence[Expr], axes: Sequence[object]) -> bool:
+def _covers(nest: Nest) -> bool:
     """Whether the indices are the loops' variables, each once, in any order."""
-    found = [next((a for a in axes if getattr(a, "var", None) is _plain(i)), None) for i in indices]
+    indices = nest.store.indices
+    found = [nest.axis(i) for i in indices]
     some = [a for a in found if a is not None]
     rest = [i for i, a in zip(indices, found, strict=True) if a is None]
-    return len({id(a) for a in some}) == len(axes) == len(some) and all(isinstance(_plain(i), IntImm) for i in rest)
+    return len({id(a) for a in some}) == len(nest.axes) == len(some) and all(
+        isinstance(_plain(i), IntImm) for i in rest
+    )
 
 
 def _plain(index: Expr) -> Expr:

@@ -42,6 +42,11 @@ def store(buffer: Any, value: Any, *indices: Any) -> Stmt:
     return BufferStore(target, as_expr(value, target.dtype), tuple(as_expr(i) for i in indices))
 
 
+def filled(buffer: Any, shape: Sequence[Any], value: Callable[..., Any], letter: str) -> Stmt:
+    """``buffer[i, j, ...] = value(i, j, ...)`` for every index; ``letter`` begins the loops' names."""
+    return nest(shape, lambda *i: store(buffer, value(*i), *i), [f"{letter}{d}" for d in range(len(shape))])
+
+
 def when(condition: Expr, then: Stmt, otherwise: Stmt | None = None) -> Stmt:
     """``if condition: then else: otherwise``."""
     return IfThenElse(condition, then, otherwise)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from supple.build import te
-from supple.build.loops import do, nest, store
+from supple.build.loops import do, filled, nest, store
 from supple.ir import expr as E
 from supple.ir.graph import Tuple
 from supple.ir.node import Expr, Stmt, Type
@@ -126,7 +126,7 @@ def _put_lower(
             value = values[broadcast_index(values.shape, i)]
             return store(out, E.Add(out[at], value) if accumulate else value, *at)
 
-        copied = nest(data.shape, lambda *i: store(out, data[i], *i), [f"c{d}" for d in range(data.ndim)])
+        copied = filled(out, data.shape, lambda *i: data[i], "c")
         return do(copied, nest(window, write, [f"u{d}" for d in range(len(window))]))
 
     return te.extern([(data.shape, data.dtype)], [data, *indices, values], body, "index_put")[0]

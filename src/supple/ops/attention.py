@@ -225,8 +225,15 @@ def _cross_entropy_lower(predictions: te.TensorValue, labels: te.TensorValue) ->
     return te.compute((), lambda: E.Div(E.Sub(const(0, terms.dtype), total[()]), count), "cross_entropy")
 
 
-def _class_axis(ndim: int) -> int:
+def class_axis(ndim: int) -> int:
+    """The dimension of predictions that counts the classes."""
     return 1 if ndim > 1 else 0
+
+
+def class_weight(label: Expr, weights: te.TensorValue | None, ignore_index: int, wide: str) -> Expr:
+    """What a target counts: its class's weight, 0 for ``ignore_index``."""
+    given = const(1, wide) if weights is None else cast(wide, weights[label])
+    return intrinsic("if_then_else", E.NE(label, int64(ignore_index)), given, const(0, wide))
 
 
 def _nll_lower(
@@ -237,13 +244,10 @@ def _nll_lower(
     ignore_index: int = -100,
 ) -> te.TensorValue:
     wide = wide_dtype(predictions.dtype)
-    place = _class_axis(predictions.ndim)
+    place = class_axis(predictions.ndim)
 
     def weight(i: Any) -> Expr:
-        label = cast("int64", targets[i])
-        kept = E.NE(label, int64(ignore_index))
-        given = const(1, wide) if weights is None else cast(wide, weights[label])
-        return intrinsic("if_then_else", kept, given, const(0, wide))
+        return class_weight(cast("int64", targets[i]), weights, ignore_index, wide)
 
     def loss(*i: Any) -> Expr:
         label = cast("int64", targets[i])
@@ -277,7 +281,7 @@ def _nll_ref(
     targets = np.asarray(targets)
     kept = targets != ignore_index
     labels = np.where(kept, targets, 0)
-    place = _class_axis(predictions.ndim)
+    place = class_axis(predictions.ndim)
     check_classes("nll_loss", labels, predictions.shape[place])
     expanded = labels.reshape((1,)) if predictions.ndim == 1 else np.expand_dims(labels, place)
     picked = np.take_along_axis(predictions, expanded, place).reshape(targets.shape)

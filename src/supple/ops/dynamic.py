@@ -90,7 +90,7 @@ def nonzero(x: TensorType) -> Type:
 # ------------------------------------------------------------------------------------------------ dynamic_strided_slice
 
 
-def _start(x: te.TensorValue, begin: te.TensorValue, strides: te.TensorValue, d: Any, extent: Expr) -> Expr:
+def _start(begin: te.TensorValue, strides: te.TensorValue, d: Any, extent: Expr) -> Expr:
     """The first index along a dimension, by numpy's rules."""
     return _bounded(cast("int64", begin[d]), cast("int64", strides[d]), extent)
 
@@ -112,7 +112,7 @@ def _slice_bound(
         found: Expr = zero
         for axis, extent in enumerate(x.shape):
             stride = cast("int64", strides[int64(axis)])
-            start = _start(x, begin, strides, int64(axis), extent)
+            start = _start(begin, strides, int64(axis), extent)
             stop = _bounded(cast("int64", end[int64(axis)]), stride, extent)
             one, minus = int64(1), int64(-1)
             # the steps between the first element and the last possible one, in a form that no stride overflows
@@ -136,7 +136,7 @@ def _slice_trim(
         index = []
         for d, (at, extent) in enumerate(zip(i, x.shape, strict=True)):
             step = E.Mul(at, cast("int64", strides[int64(d)]))
-            index.append(E.Add(_start(x, begin, strides, int64(d), extent), step))
+            index.append(E.Add(_start(begin, strides, int64(d), extent), step))
         return x[tuple(index)]
 
     return [te.compute(sizes, body, "dynamic_strided_slice")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,9 +95,7 @@ def _extents(plan: _Plan, shapes: Sequence[Sequence[Expr]]) -> dict[str, Expr]:
 _Operand = tuple[te.TensorValue, tuple[str, ...]]
 
 
-def _contract(
-    operands: Sequence[_Operand], kept: Sequence[str], extents: Mapping[str, Expr], wide: str
-) -> te.TensorValue:
+def _contract(operands: Sequence[_Operand], kept: Sequence[str], wide: str) -> te.TensorValue:
     """The sum of the operands' product over all labels that are not kept."""
     own: dict[str, Expr] = {}  # the extents these operands span: 1 is broadcast
     for tensor_, labels in operands:
@@ -126,7 +124,7 @@ def _contract(
 
 def _lower(operands: Sequence[te.TensorValue], subscripts: str) -> te.TensorValue:
     plan = _plan(subscripts, [t.ndim for t in operands])
-    extents = _extents(plan, [t.shape for t in operands])
+    _extents(plan, [t.shape for t in operands])  # refuses what does not fit
     dtype = operands[0].dtype
     wide = dtypes.accumulator(dtype)
     pending: list[_Operand] = [(t, labels) for t, labels in zip(operands, plan.inputs, strict=True)]
@@ -140,12 +138,12 @@ def _lower(operands: Sequence[te.TensorValue], subscripts: str) -> te.TensorValu
         for n, (tensor_, labels) in enumerate(pending):
             kept = needed(labels, pending[:n] + pending[n + 1 :])
             if set(kept) != set(labels):
-                pending[n] = (_contract([(tensor_, labels)], kept, extents, wide), kept)
+                pending[n] = (_contract([(tensor_, labels)], kept, wide), kept)
     while len(pending) > 2:  # from the left, two at a time
         pair, rest = pending[:2], pending[2:]
         kept = needed([label for _, labels in pair for label in labels], rest)
-        pending = [(_contract(pair, kept, extents, wide), kept), *rest]
-    total = _contract(pending, plan.output, extents, wide)
+        pending = [(_contract(pair, kept, wide), kept), *rest]
+    total = _contract(pending, plan.output, wide)
     if total.dtype == dtype:
         return total
     return te.compute(total.shape, lambda *i: cast(dtype, total[i]), "einsum_cast")

@@ -11,7 +11,7 @@ import numpy as np
 from supple.base import dtypes
 from supple.build import te
 from supple.build.infer import infer
-from supple.build.loops import Cell, do, nest, store, when, with_cells
+from supple.build.loops import Cell, do, filled, nest, store, when, with_cells
 from supple.ir import expr as E
 from supple.ir.expr import cast, const, int64
 from supple.ir.intrinsics import intrinsic
@@ -19,13 +19,13 @@ from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
 from supple.ops.activation import floating
-from supple.ops.attention import check_classes
+from supple.ops.attention import check_classes, class_axis, class_weight
 from supple.ops.declare import Axes, Axis, Sample, fail, operator, sample
 from supple.ops.index import require_integers, wrapped_index
 from supple.ops.normalize import wide_dtype
-from supple.ops.pool import POOL_TEXT, PoolPlan, by_meaning, taps_inside, window_spots
+from supple.ops.pool import POOL_TEXT, PoolPlan, by_meaning, count_inside, ref_taps, window_spots
 from supple.ops.reduce import reduce_tensor
-from supple.ops.shapes import normalize_axis, same_dtype
+from supple.ops.shapes import normalize_axis, require_rank, same_dtype
 from supple.sym.relate import dims_text, tensor, tensor_dims
 from supple.sym.simplify import same_shape
 
@@ -65,12 +65,10 @@ def _nll_lower(
     ignore_index: int = -100,
 ) -> te.TensorValue:
     wide = wide_dtype(predictions.dtype)
-    place = 1 if predictions.ndim > 1 else 0
+    place = class_axis(predictions.ndim)
 
     def weight(*i: Any) -> Expr:
-        label = cast("int64", targets[i])
-        given = const(1, wide) if weights is None else cast(wide, weights[label])
-        return intrinsic("if_then_else", E.NE(label, int64(ignore_index)), given, const(0, wide))
+        return class_weight(cast("int64", targets[i]), weights, ignore_index, wide)
 
     chosen = te.compute(targets.shape, weight, "nll_weight")
     count = reduce_tensor(chosen, "sum", range(chosen.ndim), False, "nll_count") if reduction == "mean" else None
@@ -95,14 +93,14 @@ def _nll_ref(
 ) -> Any:
     targets = np.asarray(targets)
     kept = targets != ignore_index
-    check_classes("nll_loss_backward", np.where(kept, targets, 0), predictions.shape[int(predictions.ndim > 1)])
+    check_classes("nll_loss_backward", np.where(kept, targets, 0), predictions.shape[class_axis(predictions.ndim)])
     wide = dtypes.widened(predictions).dtype
     given = np.ones(kept.shape, wide) if weights is None else weights[np.where(kept, targets, 0)].astype(wide)
     weight = np.where(kept, given, 0)
     flow = -weight * np.asarray(output_grad).astype(wide)
     if reduction == "mean":
         flow = flow / weight.sum()
-    place = 1 if predictions.ndim > 1 else 0
+    place = class_axis(predictions.ndim)
     classes = np.arange(predictions.shape[place]).reshape([-1 if d == place else 1 for d in range(predictions.ndim)])
     hit = np.expand_dims(targets, place) == classes
     return np.where(hit, np.expand_dims(flow, place), 0).astype(predictions.dtype)
@@ -181,7 +179,7 @@ def _max_lower(plan: PoolPlan, output_grad: te.TensorValue, data: te.TensorValue
             start = [found.set(False), best.set(const(0, data.dtype)), *(cell.set(0) for cell in at)]
             return do(*start, search, when(found.value, add))
 
-        cleared = nest(data.shape, lambda *i: store(out, const(0, wide), *i), [f"z{d}" for d in range(data.ndim)])
+        cleared = filled(out, data.shape, lambda *_: const(0, wide), "z")
         return with_cells([best, found, *at], cleared, nest(output_grad.shape, window))
 
     (total,) = te.extern([(data.shape, wide)], [output_grad, data], body, "max_pool2d_backward")
@@ -197,9 +195,7 @@ def _avg_lower(plan: PoolPlan, output_grad: te.TensorValue, data: te.TensorValue
 
         def window(*i: Any) -> Stmt:
             n, c, place = by_meaning(plan.out, i)
-            count: Expr = int64(1)
-            for d in range(plan.spatial):
-                count = E.Mul(count, taps_inside(plan, place[d], data.shape[plan.data.spatial[d]], d))
+            count = count_inside(plan, place, data.shape)
 
             def tap(*taps: Any) -> Stmt:
                 spots = window_spots(plan, place, list(taps))
@@ -209,7 +205,7 @@ def _avg_lower(plan: PoolPlan, output_grad: te.TensorValue, data: te.TensorValue
             given = E.Div(cast(wide, output_grad[i]), cast(wide, E.Max(count, int64(1))))
             return do(share.set(given), nest(plan.window, tap, [f"t{d}" for d in range(plan.spatial)]))
 
-        cleared = nest(data.shape, lambda *i: store(out, const(0, wide), *i), [f"z{d}" for d in range(data.ndim)])
+        cleared = filled(out, data.shape, lambda *_: const(0, wide), "z")
         return with_cells([share], cleared, nest(output_grad.shape, window))
 
     (total,) = te.extern([(data.shape, wide)], [output_grad, data], body, "avg_pool2d_backward")
@@ -226,12 +222,7 @@ def _pool_ref(plan: PoolPlan, output_grad: Any, data: Any, average: bool) -> Any
     g = np.transpose(output_grad, (plan.out.outer, plan.out.channel, *plan.out.spatial)).astype(wide)
     out = np.zeros(x.shape, wide)
     for n, c, *place in np.ndindex(g.shape):
-        taps, padded = [], 1
-        for d, p in enumerate(place):
-            low, high = plan.padding[d]
-            spots = [p * plan.strides[d] - low + t * plan.dilation[d] for t in range(plan.window[d])]
-            padded *= sum(-low <= s < x.shape[2 + d] + high for s in spots)
-            taps.append([s for s in spots if 0 <= s < x.shape[2 + d]])
+        taps, padded = ref_taps(plan, place, x.shape[2:])
         where = list(itertools.product(*taps))
         if average:
             count = padded if plan.count_include_pad else len(where)
@@ -274,8 +265,7 @@ def _pool_backward(average: bool) -> Op:
         floating(name, data)
         same_dtype(name, output_grad, data)
         for what, t in (("data", data), ("output_grad", output_grad)):
-            if t.ndim not in (-1, 4):
-                fail(f"{name}: {what} of a wrong rank", "4 dimensions", f"{t.ndim} dimensions")
+            require_rank(name, what, t, 4)
         dims = tensor_dims(data)
         if dims is not None:
             pooled = PoolPlan(name, 2, attrs).result(dims)
@@ -316,7 +306,7 @@ def _take_lower(
             target = (*i[:place], at, *i[place + indices.ndim :])
             return store(out, E.Add(out[target], cast(wide, output_grad[i])), *target)
 
-        cleared = nest(x.shape, lambda *i: store(out, const(0, wide), *i), [f"z{d}" for d in range(x.ndim)])
+        cleared = filled(out, x.shape, lambda *_: const(0, wide), "z")
         return do(cleared, nest(output_grad.shape, add))
 
     (total,) = te.extern([(x.shape, wide)], [output_grad, x, indices], body, "take_backward")

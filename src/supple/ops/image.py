@@ -22,7 +22,7 @@ from supple.ops.declare import Sample, Shape, ShapeOf, fail, operator, sample
 from supple.ops.manipulate import shape_rank, shape_values
 from supple.ops.normalize import wide_dtype
 from supple.ops.resize import spatial_axes
-from supple.ops.shapes import same_dtype
+from supple.ops.shapes import require_rank, same_dtype
 from supple.sym.relate import dim_text, tensor, tensor_dims
 from supple.sym.simplify import SHAPES
 
@@ -270,8 +270,7 @@ def grid_sample(
     floating(name, grid)
     same_dtype(name, data, grid)
     for what, t in (("data", data), ("grid", grid)):
-        if t.ndim not in (-1, plan.rank):
-            fail(f"{name}: {what} of a wrong rank", f"{plan.rank} dimensions", f"{t.ndim} dimensions")
+        require_rank(name, what, t, plan.rank)
     dims, places = tensor_dims(data), tensor_dims(grid)
     if places is not None and SHAPES.equal(places[1], int64(plan.rank - 2)) is False:
         fail(f"{name}: the grid's channels are coordinates", f"{plan.rank - 2} channels", dim_text(places[1]))

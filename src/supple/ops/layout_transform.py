@@ -9,15 +9,16 @@ import numpy as np
 
 from supple.base import dtypes
 from supple.build import te
-from supple.build.loops import do, nest, store
+from supple.build.loops import do, filled, nest, store
 from supple.ir import expr as E
 from supple.ir.expr import IntImm, Range, Var, cast, const, int64
 from supple.ir.loop import IndexMap
 from supple.ir.node import Expr, Node, Stmt, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType, prim_type
-from supple.ir.walk import transform
+from supple.ir.walk import substitute, transform
 from supple.ops.declare import Axes, Mapping, Number, Sample, fail, operator, sample
+from supple.ops.shapes import is_one
 from supple.sym.analyzer import Analyzer
 from supple.sym.int_set import IntervalSet
 from supple.sym.iter_map import IterMapLevel, detect_iter_map
@@ -76,30 +77,27 @@ def _inverse(index_map: IndexMap, dims: Sequence[Expr], out: Sequence[Var]) -> l
     if not found.indices:
         return None
     inverse = inverse_affine_iter_map(found.indices, list(out))
-    if any(v not in inverse and not _is_one(d) for v, d in zip(indices, dims, strict=True)):
+    if any(v not in inverse and not is_one(d) for v, d in zip(indices, dims, strict=True)):
         return None
     return [inverse.get(v, int64(0)) for v in indices]
-
-
-def _is_one(dim: Expr) -> bool:
-    return isinstance(dim, IntImm) and dim.value == 1
 
 
 def _lower(x: te.TensorValue, index_map: IndexMap, pad_value: Number, **_: Any) -> te.TensorValue:
     dims = mapped_dims(index_map, x.shape)
     probe = [Var(f"o{d}", prim_type("int64")) for d in range(len(dims))]
-    if _inverse(index_map, x.shape, probe) is not None:
+    at = _inverse(index_map, x.shape, probe)
+    if at is not None:
+        places: list[Expr] = at
 
         def read(*o: Any) -> Expr:
-            at = _inverse(index_map, x.shape, o)
-            assert at is not None
-            return x[tuple(at)]
+            renamed: dict[Var, Node] = dict(zip(probe, o, strict=True))
+            return x[tuple(substitute(e, renamed) for e in places)]
 
         return te.compute(dims, read, "layout_transform")
     fill = const(0 if pad_value is None else pad_value, x.dtype)
 
     def body(out: te.TensorValue) -> Stmt:
-        padded = nest(dims, lambda *o: store(out, fill, *o), [f"p{d}" for d in range(len(dims))])
+        padded = filled(out, dims, lambda *_: fill, "p")
 
         def move(*i: Any) -> Stmt:
             return store(out, x[i], *(cast("int64", e) for e in index_map.map_indices(i)))

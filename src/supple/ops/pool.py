@@ -123,16 +123,21 @@ def _avg_lower(plan: PoolPlan, data: te.TensorValue) -> te.TensorValue:
 
     def divided(*i: Any) -> Expr:
         _, _, place = by_meaning(plan.out, i)
-        count: Expr = int64(1)
-        for d in range(plan.spatial):
-            extent = data.shape[plan.data.spatial[d]]
-            count = E.Mul(count, taps_inside(plan, place[d], extent, d))
+        count = count_inside(plan, place, data.shape)
         return cast(data.dtype, E.Div(total[i], cast(wide, E.Max(count, int64(1)))))
 
     return te.compute(dims, divided, "pool_avg")
 
 
-def taps_inside(plan: PoolPlan, place: Expr, extent: Expr, d: int) -> Expr:
+def count_inside(plan: PoolPlan, place: Sequence[Expr], dims: Sequence[Expr]) -> Expr:
+    """How many elements a window's average divides by, before it is limited to 1."""
+    count: Expr = int64(1)
+    for d in range(plan.spatial):
+        count = E.Mul(count, _taps_inside(plan, place[d], dims[plan.data.spatial[d]], d))
+    return count
+
+
+def _taps_inside(plan: PoolPlan, place: Expr, extent: Expr, d: int) -> Expr:
     """How many taps of a window count: those inside the data, or inside the padded data."""
     low, high = plan.padding[d]
     step, reach = plan.dilation[d], plan.window[d]
@@ -144,19 +149,24 @@ def taps_inside(plan: PoolPlan, place: Expr, extent: Expr, d: int) -> Expr:
     return E.Max(E.Sub(to_tap, from_tap), int64(0))
 
 
+def ref_taps(plan: PoolPlan, place: Sequence[int], extents: Sequence[int]) -> tuple[list[list[int]], int]:
+    """Where a window's taps lie inside the data, by dimension, and how many lie inside the padded data."""
+    taps, padded = [], 1
+    for d, extent in enumerate(extents):
+        low, high = plan.padding[d]
+        spots = [place[d] * plan.strides[d] - low + t * plan.dilation[d] for t in range(plan.window[d])]
+        padded *= sum(-low <= s < extent + high for s in spots)
+        taps.append([s for s in spots if 0 <= s < extent])
+    return taps, padded
+
+
 def _ref(plan: PoolPlan, data: Any, average: bool) -> Any:
     kind = dtypes.widened(data).dtype if average else data.dtype
     x = np.transpose(data, (plan.data.outer, plan.data.channel, *plan.data.spatial)).astype(kind)
     sizes = [int(plan.out_extent(int64(x.shape[2 + d]), d).value) for d in range(plan.spatial)]  # type: ignore[attr-defined]
     out: Any = np.zeros((*x.shape[:2], *sizes), kind)
     for place in itertools.product(*(range(s) for s in sizes)):
-        taps, padded = [], 1
-        for d in range(plan.spatial):
-            low, high = plan.padding[d]
-            start = place[d] * plan.strides[d] - low
-            spots = [start + t * plan.dilation[d] for t in range(plan.window[d])]
-            padded *= sum(-low <= s < x.shape[2 + d] + high for s in spots)
-            taps.append([s for s in spots if 0 <= s < x.shape[2 + d]])
+        taps, padded = ref_taps(plan, place, x.shape[2:])
         window = x[np.ix_(range(x.shape[0]), range(x.shape[1]), *taps)].reshape(*x.shape[:2], -1)
         if not average:
             initial: Any = te.limit(dtypes.from_numpy(x.dtype), low=True).value  # type: ignore[attr-defined]

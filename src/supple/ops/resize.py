@@ -174,7 +174,7 @@ class _Line:
         self.rest: te.TensorValue | None = None
         self.weights: te.TensorValue | None = None
         if plan.taps > 1:
-            self.rest = te.compute((size,), lambda x: cast(wide, self._rest(x, wide)), "resize_rest")
+            self.rest = te.compute((size,), lambda x: cast(wide, self._rest(x)), "resize_rest")
             self.weights = self._weights(wide)
 
     def _at(self, x: Expr) -> Expr:
@@ -187,7 +187,7 @@ class _Line:
             return _nearest_float(rounding, self._at(x))
         return _nearest_exact(rounding, *_fraction(self.plan, x, self.extent, self.size))
 
-    def _rest(self, x: Expr, wide: str) -> Expr:
+    def _rest(self, x: Expr) -> Expr:
         """How far the coordinate is above its place."""
         if self.plan.cropped:
             return E.Sub(self._at(x), intrinsic("floor", self._at(x)))

@@ -21,8 +21,8 @@ from supple.ops.activation import floating
 from supple.ops.declare import Axes, Sample, fail, operator, sample
 from supple.ops.layouts import parse_layout, per_dimension
 from supple.ops.normalize import wide_dtype
-from supple.ops.shapes import same_dtype
-from supple.ops.vision import require_extent, require_rank
+from supple.ops.shapes import require_rank, same_dtype
+from supple.ops.vision import require_extent
 from supple.sym.relate import tensor, tensor_dims
 
 _PLACES = (("y", 2, 4), ("x", 1, 3))  # a region is batch, x0, y0, x1, y1

@@ -18,6 +18,7 @@ from supple.ops.activation import floating
 from supple.ops.declare import DType, fail, operator, sample
 from supple.ops.index import require_integers, wrapped_index
 from supple.ops.normalize import wide_dtype
+from supple.ops.shapes import require_rank
 from supple.sym.relate import dims_text, tensor, tensor_dims
 from supple.sym.simplify import SHAPES, same_shape
 
@@ -85,8 +86,7 @@ def multinomial_from_uniform(
     if dtype is None or not dtypes.is_int(dtype):
         fail(f"{name}: the result holds indices", "an integer dtype", str(dtype))
     for what, t in (("prob", prob), ("uniform_sample", uniform_sample), ("sample_indices", sample_indices)):
-        if t.ndim not in (-1, 2):
-            fail(f"{name}: {what} of a wrong rank", "2 dimensions", f"{t.ndim} dimensions")
+        require_rank(name, what, t, 2)
     given, rows = tensor_dims(uniform_sample), tensor_dims(sample_indices)
     if given is not None and rows is not None and same_shape(given, rows) is False:
         fail(f"{name}: one random number for each row", dims_text(rows), dims_text(given))

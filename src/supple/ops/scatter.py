@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from supple.build import te
-from supple.build.loops import do, nest, store
+from supple.build.loops import do, filled, nest, store
 from supple.ir import expr as E
 from supple.ir.expr import IntImm
 from supple.ir.node import Expr, Stmt, Type
@@ -41,10 +41,6 @@ def _check_reduction(name: str, reduction: str) -> None:
         fail(f"{name}: unknown reduction", " or ".join(_COMBINE), reduction)
 
 
-def _copied(data: te.TensorValue, out: te.TensorValue) -> Stmt:
-    return nest(data.shape, lambda *i: store(out, data[i], *i), [f"c{d}" for d in range(data.ndim)])
-
-
 def _elements_lower(
     data: te.TensorValue, indices: te.TensorValue, updates: te.TensorValue, axis: int, reduction: str
 ) -> te.TensorValue:
@@ -55,7 +51,10 @@ def _elements_lower(
             at = (*i[:place], wrapped_index(indices[i], data.shape[place], "fast"), *i[place + 1 :])
             return store(out, _COMBINE[reduction](out[at], updates[i]), *at)
 
-        return do(_copied(data, out), nest(updates.shape, write, [f"u{d}" for d in range(data.ndim)]))
+        return do(
+            filled(out, data.shape, lambda *i: data[i], "c"),
+            nest(updates.shape, write, [f"u{d}" for d in range(data.ndim)]),
+        )
 
     return te.extern([(data.shape, data.dtype)], [data, indices, updates], body, "scatter_elements")[0]
 
@@ -106,7 +105,10 @@ def _nd_lower(data: te.TensorValue, indices: te.TensorValue, updates: te.TensorV
             at = (*picked, *i[lead:])
             return store(out, _COMBINE[reduction](out[at], updates[i]), *at)
 
-        return do(_copied(data, out), nest(updates.shape, write, [f"u{d}" for d in range(updates.ndim)]))
+        return do(
+            filled(out, data.shape, lambda *i: data[i], "c"),
+            nest(updates.shape, write, [f"u{d}" for d in range(updates.ndim)]),
+        )
 
     return te.extern([(data.shape, data.dtype)], [data, indices, updates], body, "scatter_nd")[0]
 

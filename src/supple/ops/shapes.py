@@ -28,6 +28,12 @@ def same_dtype(name: str, x: TensorType, y: TensorType) -> str | None:
     return x.dtype if x.dtype is not None else y.dtype
 
 
+def require_rank(name: str, what: str, t: TensorType, ndim: int) -> None:
+    """Refuse a tensor ``what`` that is known to have another rank."""
+    if t.ndim not in (-1, ndim):
+        fail(f"{name}: {what} of a wrong rank", f"{ndim} dimensions", f"{t.ndim} dimensions")
+
+
 def is_one(dim: Expr) -> bool:
     return isinstance(dim, IntImm) and dim.value == 1
 

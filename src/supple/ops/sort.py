@@ -26,7 +26,7 @@ from supple.sym.simplify import product
 # ------------------------------------------------------------------------------------------------------- sorted indices
 
 
-def _before(a: Expr, b: Expr, descending: bool) -> Expr:
+def before(a: Expr, b: Expr, descending: bool = False) -> Expr:
     """Whether ``a`` must stand before ``b``: NaN is above every number, as numpy and PyTorch sort it."""
     if descending:
         a, b = b, a
@@ -36,15 +36,35 @@ def _before(a: Expr, b: Expr, descending: bool) -> Expr:
     return less
 
 
+MERGE_CELLS = ("width", "low", "middle", "high", "left", "right", "out")
+
+
+def merge_passes(cells: Sequence[Cell], extent: Expr, merge: Stmt, copied: Stmt) -> Stmt:
+    """A bottom-up merge sort: ``merge`` joins the runs low..middle and middle..high, from ``left`` and ``right`` to
+    ``out``, and ``copied`` takes the result back. The cells are those of `MERGE_CELLS`."""
+    width, low, middle, high, left, right, out = cells
+    runs = while_(
+        E.LT(low.value, extent),
+        middle.set(E.Min(E.Add(low.value, width.value), extent)),
+        high.set(E.Min(E.Add(middle.value, width.value), extent)),
+        left.set(low.value),
+        right.set(middle.value),
+        out.set(low.value),
+        merge,
+        low.set(high.value),
+    )
+    doubled = width.set(E.Mul(width.value, int64(2)))
+    return do(width.set(1), while_(E.LT(width.value, extent), low.set(0), runs, copied, doubled))
+
+
 def sorted_indices(x: te.TensorValue, axis: int, descending: bool) -> te.TensorValue:
     """The places along ``axis`` in sorted order, int64, equal elements in their order: bottom-up merge sort."""
     extent = x.shape[axis]
     rest = [d for d in range(x.ndim) if d != axis]
 
     def body(order: te.TensorValue, spare: te.TensorValue) -> Stmt:
-        width, low, middle, high, left, right, out = (
-            Cell("int64", n) for n in ["width", "low", "middle", "high", "left", "right", "out"]
-        )
+        cells = [Cell("int64", n) for n in MERGE_CELLS]
+        _, _, middle, high, left, right, out = cells
 
         def row(*outer: Any) -> Stmt:
             def at(i: Any) -> tuple[Any, ...]:
@@ -59,7 +79,7 @@ def sorted_indices(x: te.TensorValue, axis: int, descending: bool) -> te.TensorV
 
             from_right = E.And(
                 E.LT(right.value, high.value),
-                E.Or(E.GE(left.value, middle.value), _before(value_of(right), value_of(left), descending)),
+                E.Or(E.GE(left.value, middle.value), before(value_of(right), value_of(left), descending)),
             )
             merge = while_(
                 E.LT(out.value, high.value),
@@ -70,26 +90,11 @@ def sorted_indices(x: te.TensorValue, axis: int, descending: bool) -> te.TensorV
                 ),
                 out.set(E.Add(out.value, int64(1))),
             )
-            runs = while_(
-                E.LT(low.value, extent),
-                middle.set(E.Min(E.Add(low.value, width.value), extent)),
-                high.set(E.Min(E.Add(middle.value, width.value), extent)),
-                left.set(low.value),
-                right.set(middle.value),
-                out.set(low.value),
-                merge,
-                low.set(high.value),
+            copied = loop(extent, lambda i: store(order, spare[i], *at(i)), "copied")
+            return do(
+                loop(extent, lambda i: store(order, i, *at(i)), "place"), merge_passes(cells, extent, merge, copied)
             )
-            passes = while_(
-                E.LT(width.value, extent),
-                low.set(0),
-                runs,
-                loop(extent, lambda i: store(order, spare[i], *at(i)), "copied"),
-                width.set(E.Mul(width.value, int64(2))),
-            )
-            return do(loop(extent, lambda i: store(order, i, *at(i)), "place"), width.set(1), passes)
 
-        cells = (width, low, middle, high, left, right, out)
         return with_cells(cells, nest([x.shape[d] for d in rest], row, [f"row{d}" for d in rest]))
 
     (order,) = te.extern([(x.shape, "int64")], [x], body, "order", [((extent,), "int64")])

@@ -21,9 +21,9 @@ from supple.ops.activation import floating
 from supple.ops.declare import Sample, fail, operator, sample
 from supple.ops.index import require_integers
 from supple.ops.normalize import wide_dtype
-from supple.ops.shapes import same_dtype
+from supple.ops.shapes import require_rank, same_dtype
 from supple.ops.sort import sorted_indices
-from supple.ops.vision import BOXES, require_columns, require_extent, require_rank
+from supple.ops.vision import BOXES, require_columns, require_extent
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES, product
 

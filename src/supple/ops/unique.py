@@ -12,13 +12,13 @@ from supple.build import te
 from supple.build.loops import Cell, do, loop, store, when, while_, with_cells
 from supple.ir import expr as E
 from supple.ir.expr import int64
-from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import Axis, fail, operator
 from supple.ops.dynamic import Dynamic
 from supple.ops.shapes import normalize_axis
+from supple.ops.sort import MERGE_CELLS, before, merge_passes
 from supple.ops.statistics import unravel
 from supple.sym.simplify import product
 
@@ -37,14 +37,6 @@ def _rows(x: te.TensorValue, axis: Axis) -> te.TensorValue:
     return te.compute((x.shape[place], product(rest)), element, "unique_rows")
 
 
-def _before(a: Expr, b: Expr) -> Expr:
-    """Whether ``a`` stands before ``b``; NaN is above every number and equal to itself."""
-    less: Expr = E.LT(a, b)
-    if dtypes.is_float(E.scalar_dtype(a)):
-        less = E.Or(less, E.And(intrinsic("isnan", b), E.Not(intrinsic("isnan", a))))
-    return less
-
-
 def _bound(x: te.TensorValue, axis: Axis, **_: Any) -> list[te.TensorValue]:
     """For each group its first row and its size; for each row its group; the number of groups."""
     rows = _rows(x, axis)
@@ -59,14 +51,14 @@ def _bound(x: te.TensorValue, axis: Axis, **_: Any) -> list[te.TensorValue]:
         order: te.TensorValue,
         spare: te.TensorValue,
     ) -> Stmt:
-        names = ["width", "low", "middle", "high", "left", "right", "out", "one", "two", "at", "sign", "group"]
-        cells = {n: Cell("int64", n) for n in names}
-        width, low, middle, high, left, right, out, a, b, at, sign, group = cells.values()
+        merging = [Cell("int64", n) for n in MERGE_CELLS]
+        _, _, middle, high, left, right, out = merging
+        a, b, at, sign, group = own = [Cell("int64", n) for n in ("one", "two", "at", "sign", "group")]
 
         def compare(i: Expr, j: Expr) -> Stmt:
             """``sign`` becomes -1, 0 or 1: row ``i`` stands before row ``j``, equals it, stands after it."""
             x_value, y_value = rows[a.value, at.value], rows[b.value, at.value]
-            step = when(_before(x_value, y_value), sign.set(-1), when(_before(y_value, x_value), sign.set(1)))
+            step = when(before(x_value, y_value), sign.set(-1), when(before(y_value, x_value), sign.set(1)))
             more = E.And(E.EQ(sign.value, int64(0)), E.LT(at.value, size))
             return do(a.set(i), b.set(j), at.set(0), sign.set(0), while_(more, step, at.set(E.Add(at.value, one))))
 
@@ -84,23 +76,6 @@ def _bound(x: te.TensorValue, axis: Axis, **_: Any) -> list[te.TensorValue]:
             when(from_right, take(right), take(left)),
             out.set(E.Add(out.value, one)),
         )
-        runs = while_(
-            E.LT(low.value, count),
-            middle.set(E.Min(E.Add(low.value, width.value), count)),
-            high.set(E.Min(E.Add(middle.value, width.value), count)),
-            left.set(low.value),
-            right.set(middle.value),
-            out.set(low.value),
-            merge,
-            low.set(high.value),
-        )
-        passes = while_(
-            E.LT(width.value, count),
-            low.set(0),
-            runs,
-            loop(count, lambda i: store(order, spare[i], i), "copied"),
-            width.set(E.Mul(width.value, int64(2))),
-        )
 
         def place(i: Any) -> Stmt:
             """Row ``i`` of the order opens a group or joins the last one."""
@@ -116,10 +91,9 @@ def _bound(x: te.TensorValue, axis: Axis, **_: Any) -> list[te.TensorValue]:
             )
 
         return with_cells(
-            list(cells.values()),
+            [*merging, *own],
             loop(count, lambda i: store(order, i, i), "start"),
-            width.set(1),
-            passes,
+            merge_passes(merging, count, merge, loop(count, lambda i: store(order, spare[i], i), "copied")),
             group.set(-1),
             loop(count, place, "place"),
             store(number, E.Add(group.value, one), 0),

@@ -19,14 +19,9 @@ from supple.ir.types import TensorType, TupleType
 from supple.ops.activation import floating
 from supple.ops.declare import Floats, fail, operator, sample
 from supple.ops.normalize import softmax, wide_dtype
-from supple.ops.shapes import same_dtype
+from supple.ops.shapes import require_rank, same_dtype
 from supple.sym.relate import dim_text, tensor, tensor_dims
 from supple.sym.simplify import SHAPES
-
-
-def require_rank(name: str, what: str, t: TensorType, ndim: int) -> None:
-    if t.ndim not in (-1, ndim):
-        fail(f"{name}: {what} of a wrong rank", f"{ndim} dimensions", f"{t.ndim} dimensions")
 
 
 def require_extent(name: str, what: str, dim: Expr, wanted: Expr) -> None:

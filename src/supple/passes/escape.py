@@ -10,7 +10,7 @@ from supple.ir.node import Expr
 from supple.ir.op import Op
 from supple.ir.walk import pre_order
 from supple.ops import calls, forms, manipulate
-from supple.passes.noalias import written_buffers
+from supple.passes.noalias import written_places
 from supple.verify.purity import is_pure_call
 
 _INSIDE = frozenset(
@@ -169,11 +169,7 @@ _KEEPS = frozenset(
 def functions_that_keep(mod: IRModule) -> set[str]:
     """The names of functions that may keep their arguments beyond the call, or write into them, themselves or in
     functions that they mention."""
-    stores: dict[str, frozenset[int]] = {}
-    for var, func in mod.items():
-        if isinstance(func, PrimFunc):
-            written = written_buffers(func)
-            stores[var.name_hint] = frozenset(i for i, p in enumerate(func.params) if id(p) in written)
+    stores = {var.name_hint: written_places(f) for var, f in mod.items() if isinstance(f, PrimFunc)}
     mentions: dict[str, list[str]] = {}
     keep: set[str] = set()
     for var, func in mod.items():

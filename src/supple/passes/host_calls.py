@@ -108,7 +108,7 @@ def call_tir_dyn(low: Lowering, e: Call, var: Var | None) -> Value:
     return TupleValue(())
 
 
-def loop_call(low: Lowering, e: Call, name: str, func: PrimFunc, var: Var | None) -> Value:
+def loop_call(low: Lowering, e: Call, name: str, func: PrimFunc) -> Value:
     """A loop function that returns a number, called directly."""
     dtype = result_dtype(func)
     if dtype is None:

@@ -11,7 +11,7 @@ import numpy as np
 from supple.ir.host import HostFunction
 from supple.ir.loop import PrimFunc
 from supple.ir.types import BufferType
-from supple.passes.noalias import has_opaque_accesses, written_buffers
+from supple.passes.noalias import has_opaque_accesses, written_places
 from supple.runtime.executable import PackedCall
 
 
@@ -62,8 +62,7 @@ class HostModule:
         """The places of the parameters that a loop function stores into."""
         found = self._stored.get(id(func))
         if found is None:
-            written = written_buffers(func)
-            found = self._stored[id(func)] = frozenset(i for i, p in enumerate(func.params) if id(p) in written)
+            found = self._stored[id(func)] = written_places(func)
             self._keep.append(func)
         return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from supple.build.infer import infer
 from supple.ir.expr import Call, Var
@@ -60,9 +59,9 @@ def lift_functions(mod: IRModule) -> IRModule:
     names = {var.name_hint for var in mod}
     while work:
         var, func = work.pop()
-        made = _lift_outermost(func, names)
-        lifted[var] = _with_direct_calls(made.func)
-        for name, inner in made.functions:
+        rebuilt, functions = _lift_outermost(func, names)
+        lifted[var] = _with_direct_calls(rebuilt)
+        for name, inner in functions:
             lifted[name] = _with_direct_calls(inner)
             if _local(inner):
                 work.append((name, inner))
@@ -90,25 +89,16 @@ def _local(func: Function) -> list[VarBinding]:
     return [b for b in _bindings(func.body) if isinstance(b, VarBinding) and isinstance(b.value, Function)]
 
 
-@dataclass
-class _Lifted:
-    """A function whose outermost local functions were moved, and those."""
-
-    func: Function
-    functions: list[tuple[GlobalVar, Function]] = field(default_factory=list)
-
-
-def _lift_outermost(func: Function, names: set[str]) -> _Lifted:
+def _lift_outermost(func: Function, names: set[str]) -> tuple[Function, list[tuple[GlobalVar, Function]]]:
+    """A function without its outermost local functions, and those."""
     outer = {id(s) for s in _defined(func)}
-    result = _Lifted(func)
+    functions: list[tuple[GlobalVar, Function]] = []
     closures: dict[int, Call] = {}
-    keep: list[Var] = []
     for binding in _local(func):
         target, inner, captured = _moved(binding, outer, names)
-        result.functions.append((target, inner))
+        functions.append((target, inner))
         call = Call(MAKE_CLOSURE, (target, Tuple(captured)), span=binding.value.span)
         closures[id(binding.var)] = replace(call, ty=infer(call))
-        keep.append(binding.var)
 
     def rewrite(node: Node) -> Node | None:
         if isinstance(node, VarBinding) and id(node.var) in closures and isinstance(node.value, Function):
@@ -117,8 +107,7 @@ def _lift_outermost(func: Function, names: set[str]) -> _Lifted:
 
     rebuilt = transform(func, rewrite, into_types=False)
     assert isinstance(rebuilt, Function)
-    result.func = rebuilt
-    return result
+    return rebuilt, functions
 
 
 def _defined(func: Function) -> list[Var]:

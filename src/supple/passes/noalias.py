@@ -19,6 +19,12 @@ def written_buffers(func: PrimFunc) -> set[int]:
     return {id(n.buffer) for n in pre_order(func.body) if isinstance(n, BufferStore)}
 
 
+def written_places(func: PrimFunc) -> frozenset[int]:
+    """The places of the parameters that a loop function stores into."""
+    written = written_buffers(func)
+    return frozenset(i for i, p in enumerate(func.params) if id(p) in written)
+
+
 def has_opaque_accesses(func: PrimFunc) -> bool:
     """Whether buffers are passed on to something whose effect on them is not known, or viewed under another name."""
     return any(buffer.ty.data is not None for buffer in func.buffers) or any(  # type: ignore[union-attr]

@@ -330,7 +330,7 @@ class _Lowering(Lowering):
         if isinstance(target, ExternFunc):
             return packed(self, e, target, e.args, var)
         if isinstance(target, PrimFunc):
-            return loop_call(self, e, name, target, var)
+            return loop_call(self, e, name, target)
         if not isinstance(target, Function):
             raise InternalError(f"{self.name}: the module has no function {name}")
         args = self.objects(e.args)

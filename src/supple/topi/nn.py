@@ -98,7 +98,7 @@ def _kernel_layout(data_layout: str, kernel_layout: str) -> str:
     return kernel_layout or (f"OI{spatial}" if data_layout.startswith("NC") else f"{spatial}IO")
 
 
-def _extents(data: TensorValue, kernel: TensorValue, data_layout: str, kernel_layout: str) -> list[int]:
+def _extents(kernel: TensorValue, data_layout: str, kernel_layout: str) -> list[int]:
     """The kernel's extents along the spatial axes; symbolic ones are refused where they must be numbers."""
     found = []
     for letter in data_layout.replace("N", "").replace("C", ""):
@@ -136,7 +136,7 @@ def _conv(
     out_dtype: str | None,
 ) -> TensorValue:
     layout = _kernel_layout(data_layout, kernel_layout)
-    given = _padding(padding, lambda: _extents(data, kernel, data_layout, layout), dilation)
+    given = _padding(padding, lambda: _extents(kernel, data_layout, layout), dilation)
     return apply(
         f"nn.conv{rank}d", data, kernel, strides=strides, padding=given, dilation=dilation, groups=groups,
         data_layout=data_layout, kernel_layout=layout, out_dtype=out_dtype,
