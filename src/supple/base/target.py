@@ -229,12 +229,13 @@ def host() -> Target:
     cpu = llvm.get_host_cpu_name()
     made = Target(
         "llvm", triple, arch, cpu, features, 128, 32 if arch == "aarch64" else 16,
-        caches.get(1, 32 << 10), caches.get(2, 512 << 10), caches.get(3, 8 << 20), _cores(),
+        caches.get(1, 32 << 10), caches.get(2, 512 << 10), caches.get(3, 8 << 20), available_processors(),
     )  # fmt: skip
     return _with_vectors(made)
 
 
-def _cores() -> int:
+def available_processors() -> int:
+    """How many processors this process may run on, at least 1."""
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return max(1, os.cpu_count() or 1)

@@ -154,24 +154,28 @@ def make_closure(host: Emitter, s: H.MakeClosure) -> None:
     host.store_objects(pointer, abi.CLOSURE_CAPTURED, s.captured)
 
 
+def call_on_array(w: Writer, name: str, count: int, array: str) -> str:
+    """Call a graph function on the objects of an array; the status."""
+    args = ["ptr %ctx"]
+    for i in range(count):
+        at = w.value(f"getelementptr ptr, ptr {array}, i64 {i}")
+        args.append(f"ptr {w.value(f'load ptr, ptr {at}')}")
+    args.append("ptr %result")
+    return w.value(f"call i32 @{host_symbol(name)}({', '.join(args)})")
+
+
 def closure_code(name: str, count: int) -> str:
     """What a closure's ``code`` points at: the function on what is captured, followed by the arguments."""
     w = Writer()
     room = w.value(f"alloca ptr, i64 {max(1, count)}")
-    length_at = w.value(f"getelementptr i8, ptr %closure, i64 {abi.LIST_LENGTH}")
-    length = w.value(f"load i64, ptr {length_at}")
+    length = w.field("%closure", abi.LIST_LENGTH, "i64")
     captured = w.value(f"getelementptr i8, ptr %closure, i64 {abi.CLOSURE_CAPTURED}")
     taken = w.value(f"mul i64 {length}, 8")
     rest = w.value(f"sub i64 {8 * count}, {taken}")
     behind = w.value(f"getelementptr i8, ptr {room}, i64 {taken}")
     w.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {room}, ptr {captured}, i64 {taken}, i1 false)")
     w.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {behind}, ptr %args, i64 {rest}, i1 false)")
-    args = ["ptr %ctx"]
-    for i in range(count):
-        at = w.value(f"getelementptr ptr, ptr {room}, i64 {i}")
-        args.append(f"ptr {w.value(f'load ptr, ptr {at}')}")
-    args.append("ptr %result")
-    status = w.value(f"call i32 @{host_symbol(name)}({', '.join(args)})")
+    status = call_on_array(w, name, count, room)
     w.emit(f"ret i32 {status}")
     head = f"define internal i32 @{closure_symbol(name)}(ptr %ctx, ptr %closure, ptr %args, ptr %result)"
     return f"{head} {{\n{w.text()}\n}}\n"

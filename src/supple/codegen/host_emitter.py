@@ -99,8 +99,7 @@ class Emitter:
 
     def field(self, pointer: str, offset: int, ty: str) -> str:
         """A field of an object."""
-        at = self.w.value(f"getelementptr i8, ptr {pointer}, i64 {offset}")
-        return self.w.value(f"load {ty}, ptr {at}")
+        return self.w.field(pointer, offset, ty)
 
     def pointer(self, var: HostVar) -> str:
         """The pointer that a memory or object variable is."""

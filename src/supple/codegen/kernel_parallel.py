@@ -21,6 +21,7 @@ from supple.base import dtypes
 from supple.codegen import kernel_memory as memory
 from supple.codegen.kernel_builder import Builder, Value, llvm_type, memory_type, quoted
 from supple.codegen.kernel_cost import UNITS_PER_NANOSECOND, estimate, range_of
+from supple.codegen.kernel_loop import counted
 from supple.codegen.kernel_state import Region, State, Storage, Task
 from supple.ir.expr import Var
 from supple.ir.loop import AllocBuffer, AttrStmt, For, ForKind, IfThenElse, PrimFunc, SeqStmt, While, seq
@@ -39,18 +40,14 @@ CHUNK = 2_500
 _NOT_FAILED = (1 << 63) - 1
 
 
-def is_shared(state: State, node: For, work: P.Poly) -> bool:
-    """Whether a parallel loop becomes a function of its own: it is not inside another one, nothing leaves it early, and
-    its work is not known to be small."""
+def shared_work(state: State, node: For) -> P.Poly | None:
+    """The estimated work, in units, of a parallel loop that becomes a function of its own. None for one that does not:
+    it is inside another one, something leaves it early, or its work is known to be small."""
     if state.region is not None or state.width > 1 or node.step is not None or leaves_early(node.body):
-        return False
+        return None
+    work = state.poly(estimate(node, state.target))
     known = work.constant
-    return known is None or known > WORTH_SHARING * UNITS_PER_NANOSECOND
-
-
-def work_of(state: State, node: For) -> P.Poly:
-    """The estimated work of a loop, in units."""
-    return state.poly(estimate(node, state.target))
+    return work if known is None or known > WORTH_SHARING * UNITS_PER_NANOSECOND else None
 
 
 def parallel(state: State, node: For, work: P.Poly) -> Task:
@@ -79,37 +76,20 @@ def _range(state: State, node: For, start: Value, sites: int) -> Task:
         yield as_range(state, node, begin, end)
         b.emit("ret i32 0")
         return
-    some = b.compare("icmp slt", begin, end)
-    body, latch, done, last = b.fresh("body"), b.fresh("latch"), b.fresh("done"), b.fresh("last")
-    counter, following = f"%{b.fresh('i')}", f"%{b.fresh('next')}"
-    before = b.block
-    b.enter()
-    b.branch_if(some, body, done)
-    b.label(body)
-    b.emit(f"{counter} = phi i64 [ %begin, %{before} ], [ {following}, %{last} ]")
-    position = Value(counter, "int64", b.depth)
-    state.bind(node.loop_var, position if start.ref == "0" else b.op("add", start, position))
-    mark = state.context.mark()
-    if not state.proved:
-        state.context.enter_loop(node.loop_var, node.min, node.extent)
-    yield node.body
-    state.context.reset(mark)
-    b.branch(latch)
-    b.label(latch)
-    if len(state.sites) > sites:  # stop when a chunk before this one has failed
-        on, stop = b.fresh("on"), b.fresh("stop")
-        failed = b.here("load atomic i64, ptr %env monotonic, align 8", "int64", "failed")
-        b.branch_if(b.here(f"icmp slt i64 {failed.ref}, %begin", "bool", "early"), stop, on)
-        b.label(stop)
-        b.emit("ret i32 1")
-        b.label(on)
-    b.branch(last)
-    b.label(last)
-    b.emit(f"{following} = add i64 {counter}, 1")
-    again = b.here(f"icmp slt i64 {following}, %end", "bool", "again")
-    b.branch_if(again, body, done)
-    b.leave()
-    b.label(done)
+
+    def stop_after_failure() -> None:  # when a chunk before this one has failed
+        if len(state.sites) > sites:
+            on, stop = b.fresh("on"), b.fresh("stop")
+            failed = b.here("load atomic i64, ptr %env monotonic, align 8", "int64", "failed")
+            b.branch_if(b.here(f"icmp slt i64 {failed.ref}, %begin", "bool", "early"), stop, on)
+            b.label(stop)
+            b.emit("ret i32 1")
+            b.label(on)
+
+    def place(i: Value) -> Value:
+        return i if start.ref == "0" else b.op("add", start, i)
+
+    yield counted(state, node, begin, end, b.const(1, "int64"), place, stop_after_failure)
     b.emit("ret i32 0")
 
 

@@ -13,6 +13,7 @@ from supple.base.source import Span
 from supple.base.target import Target
 from supple.codegen.kernel_builder import Builder, Value
 from supple.ir.expr import Var
+from supple.ir.loop import For
 from supple.ir.node import Expr, Node
 from supple.runtime.abi import ErrorSite
 from supple.sym.poly import ZERO, Poly
@@ -129,6 +130,11 @@ class State:
         self.region: Region | None = None  # the body of a parallel loop that is being written
         self.outlined: list[str] = []  # functions of parallel loops
         self.noalias: set[str] = set()  # pointers through which alone their memory is reached
+
+    def enter_loop(self, node: For) -> None:
+        """Take a loop's range into the facts, unless the schedule has proved what they are for."""
+        if not self.proved:
+            self.context.enter_loop(node.loop_var, node.min, node.extent)
 
     def bind(self, var: Var, value: Binding) -> None:
         """What a variable stands for from here on."""

@@ -13,6 +13,7 @@ from supple.codegen import kernel_parallel as parallel
 from supple.codegen.kernel_builder import Value, llvm_type
 from supple.codegen.kernel_expr import HANDLERS as EXPRESSIONS
 from supple.codegen.kernel_expr import cast
+from supple.codegen.kernel_loop import counted
 from supple.codegen.kernel_state import Lanes, State, Storage, Task
 from supple.ir import expr as E
 from supple.ir.expr import Call, Var
@@ -228,15 +229,15 @@ def loop(state: State, node: For) -> Task:
         if _known(state, "vector", node, lambda body: can_vectorize(node.loop_var, body, trusted=trusted)):
             state.bind(node.loop_var, Lanes(count, start))
             mark = state.context.mark()
-            _enter(state, node)
+            state.enter_loop(node)
             state.width = count
             yield node.body
             state.width = 1
             state.context.reset(mark)
             return
     if node.kind is ForKind.PARALLEL:
-        work = parallel.work_of(state, node)
-        if parallel.is_shared(state, node, work):
+        work = parallel.shared_work(state, node)
+        if work is not None:
             yield parallel.parallel(state, node, work)
             return
         if RANGE in node.annotations and state.proved:
@@ -245,11 +246,6 @@ def loop(state: State, node: For) -> Task:
             yield parallel.as_range(state, node, first, end)
             return
     yield _counted(state, node)
-
-
-def _enter(state: State, node: For) -> None:
-    if not state.proved:
-        state.context.enter_loop(node.loop_var, node.min, node.extent)
 
 
 def _known(state: State, question: str, node: For, answer: Callable[[Stmt], bool]) -> bool:
@@ -272,28 +268,7 @@ def _counted(state: State, node: For) -> Task:
         positive = b.compare("icmp sgt", step, b.const(0, "int64"))
         message = f"{state.name}: loop {node.loop_var.name} has step {{0}}, which is not positive"
         state.fail_unless(positive, "assert", message, node.span, step)
-    some = b.compare("icmp slt", first, end)
-    body, latch, done = b.fresh("body"), b.fresh("latch"), b.fresh("done")
-    counter, following = f"%{b.fresh('i')}", f"%{b.fresh('next')}"
-    before = b.block
-    b.enter()
-    b.branch_if(some, body, done)
-    b.label(body)
-    b.emit(f"{counter} = phi i64 [ {first.ref}, %{before} ], [ {following}, %{latch} ]")
-    state.bind(node.loop_var, Value(counter, "int64", b.depth))
-    mark = state.context.mark()
-    _enter(state, node)
-    state.loops.append((latch, done))
-    yield node.body
-    state.loops.pop()
-    state.context.reset(mark)
-    b.branch(latch)
-    b.label(latch)
-    b.emit(f"{following} = add i64 {counter}, {step.ref}")
-    again = b.here(f"icmp slt i64 {following}, {end.ref}", "bool", "again")
-    b.branch_if(again, body, done)
-    b.leave()
-    b.label(done)
+    yield counted(state, node, first, end, step)
 
 
 def while_loop(state: State, node: While) -> Task:

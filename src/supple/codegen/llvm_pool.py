@@ -8,7 +8,6 @@ this process takes what is still waiting. A worker that dies only leaves its wor
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import struct
 import subprocess
@@ -19,7 +18,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from supple.base.errors import InternalError
-from supple.base.target import Target
+from supple.base.target import Target, available_processors
 from supple.codegen.llvm import compile_text
 
 FIRST_WORKER = 1 << 20  # characters of text that wait before a process is started (it takes about 0.3 s to be of use)
@@ -31,8 +30,7 @@ class ObjectCompiler:
 
     def __init__(self, target: Target, workers: int | None = None) -> None:
         self.target = target
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self.most = max(0, cores - 1) if workers is None else workers
+        self.most = available_processors() - 1 if workers is None else workers
         self._texts: list[str] = []
         self._objects: dict[int, bytes] = {}
         self._waiting: deque[int] = deque()

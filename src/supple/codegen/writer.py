@@ -21,6 +21,11 @@ class Writer:
         self.lines.append(f"  {name} = {instruction}")
         return name
 
+    def field(self, pointer: str, offset: int, ty: str) -> str:
+        """The field of a structure at an offset in bytes."""
+        at = self.value(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+        return self.value(f"load {ty}, ptr {at}")
+
     def emit(self, instruction: str) -> None:
         """Emit an instruction that yields nothing."""
         self.lines.append(f"  {instruction}")

@@ -12,8 +12,8 @@ import numpy as np
 
 from supple.base.errors import ExecutionError
 from supple.runtime import abi
-from supple.runtime.boxing import box, is_kept, owned_array, present, unbox
-from supple.runtime.closure import Closure, Home
+from supple.runtime.boxing import box_for, is_kept, owned_array, present, unbox
+from supple.runtime.closure import Home
 from supple.runtime.native import runtime
 from supple.runtime.platforms import stack_budget
 from supple.runtime.signature import FastPlan, FunctionInfo, TensorSpec, header_words
@@ -204,14 +204,7 @@ class Activation:
             _thread.parent = before
             with native.callbacks_lock:
                 native.callbacks_active.value -= 1
-        ctypes.c_uint64.from_address(result_address).value = self._boxed(result)
-
-    def _boxed(self, value: object) -> int:
-        """A native object for what Python returned; closures of this executable are native already."""
-        if isinstance(value, Closure) and value.executable is self.executable:
-            runtime().incref(value.address)
-            return value.address
-        return box(value)
+        ctypes.c_uint64.from_address(result_address).value = box_for(result, self.executable)
 
 
 def _dispatch(context: int, call: int, args: int, count: int, result: int) -> int:

@@ -131,6 +131,14 @@ def compact(array: NDArray) -> NDArray:
 # ------------------------------------------------------------------------------------------------------------- boxing
 
 
+def box_for(value: object, home: Home) -> int:
+    """`box`, but a closure of ``home`` is native already."""
+    if isinstance(value, Closure) and value.executable is home:
+        runtime().incref(value.address)
+        return value.address
+    return box(value)
+
+
 def box(value: object) -> int:
     """A new reference to a native object for a Python value.
 

@@ -139,7 +139,8 @@ class Runtime:
         at = self.library.addresses
         if platform:
             call_in_child(at["pool_after_fork"])
-            self.set_threads(default_threads())
+            cores = usable_cores()
+            self.set_threads(min(config.num_threads or cores, MOST_THREADS), cores)
         self.api = (ctypes.c_void_p * len(abi.API))(*(at[name] for name in abi.API))
         self.api_address = ctypes.addressof(self.api)
         i32, i64, pointer, double = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p, ctypes.c_double
@@ -164,18 +165,13 @@ class Runtime:
         # may run a deleter that calls back into Python: CFUNCTYPE releases the GIL around it
         self.decref = ctypes.CFUNCTYPE(None, pointer)(at["decref"])
 
-    def set_threads(self, count: int) -> None:
-        """How many threads may work at once. More than there are cores do not wait for work awake: they would only take
-        time from those that have some."""
+    def set_threads(self, count: int, cores: int) -> None:
+        """How many threads may work at once. More than the ``cores`` of this process do not wait for work awake: they
+        would only take time from those that have some."""
         at = self.library.addresses
-        patience = SPIN_NANOSECONDS if count <= usable_cores() else CROWDED_SPIN_NANOSECONDS
+        patience = SPIN_NANOSECONDS if count <= cores else CROWDED_SPIN_NANOSECONDS
         ctypes.c_int64.from_address(at["pool_spin"]).value = patience
         ctypes.c_int32.from_address(at["pool_limit"]).value = count
-
-
-def default_threads() -> int:
-    """``SUPPLE_NUM_THREADS`` where it is set, else the cores this process may use."""
-    return min(config.num_threads or usable_cores(), MOST_THREADS)
 
 
 @functools.cache

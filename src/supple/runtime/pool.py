@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from supple.runtime.native import runtime
-from supple.runtime.platforms import pool_platform
+from supple.runtime.platforms import pool_platform, usable_cores
 from supple.runtime.pool_ir import MOST_THREADS
 
 
@@ -28,7 +28,7 @@ def set_num_threads(count: int) -> None:
         raise ValueError(f"set_num_threads: expected 1 to {MOST_THREADS} threads, got {count}")
     if pool_platform() is None:
         count = 1
-    runtime().set_threads(count)
+    runtime().set_threads(count, usable_cores())
 
 
 def worker_count() -> int:

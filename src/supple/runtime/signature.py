@@ -18,8 +18,7 @@ import numpy as np
 from supple.base import dtypes
 from supple.base.errors import ArgumentError
 from supple.runtime import abi
-from supple.runtime.boxing import box, box_array, box_shape, check_number, compact, describe, kind_of
-from supple.runtime.closure import Closure
+from supple.runtime.boxing import box_array, box_for, box_shape, check_number, compact, describe, kind_of
 from supple.runtime.native import runtime
 from supple.runtime.tensor import NDArray, Tensor, as_array
 
@@ -330,13 +329,10 @@ def _boxed(where: str, spec: Spec, value: Any, activation: CallState) -> int:
         raise ArgumentError(f"{where}: expected a string, got {describe(value)}")
     if isinstance(spec, CallableSpec) and not callable(value):
         raise ArgumentError(f"{where}: expected a function, got {describe(value)}")
-    if isinstance(value, Closure) and value.executable is activation.executable:
-        runtime().incref(value.address)
-        return value.address
     if activation.kind is None and (isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")):
         activation.kind = kind_of(value)
     try:
-        return box(value)
+        return box_for(value, activation.executable)
     except (TypeError, BufferError, OverflowError) as error:
         raise ArgumentError(f"{where}: {error}") from None
 

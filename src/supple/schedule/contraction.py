@@ -181,10 +181,10 @@ class ContractionRule(Operands):
 
             def pack(p: Expr) -> Stmt:
                 whole = self._transposed_panel(tile, self.K, lambda k, c: copy(p, k, c))
-                if L.constant(L.sub(self.N, L.mul(L.div(self.N, width), width))) == 0:
+                rest = L.rest(self.N, width)
+                if L.constant(rest) == 0:
                     return whole
                 first = E.Mul(E.Add(base, p), L.number(width))
-                rest = L.sub(self.N, L.mul(L.div(self.N, width), width))
                 partial = L.block(
                     L.loop("c", rest, lambda c: L.loop("k", self.K, lambda k: copy(p, k, c))),
                     L.loop("c", L.sub(L.number(width), rest), lambda c: L.loop(
@@ -318,7 +318,7 @@ class ContractionRule(Operands):
     def _first_row(self, number: Expr, tile: Tile) -> Expr:
         """Where a tile begins; the last one ends at the last row."""
         first = E.Mul(number, L.number(tile.rows))
-        if not self.idempotent or L.constant(L.sub(self.M, L.mul(L.div(self.M, tile.rows), tile.rows))) == 0:
+        if not self.idempotent or L.constant(L.rest(self.M, tile.rows)) == 0:
             return first
         return E.Min(first, L.sub(self.M, L.number(tile.rows)))
 
@@ -369,7 +369,7 @@ class ContractionRule(Operands):
         width = tile.columns
         acc = self._accumulator(tile)
         first_column = E.Mul(panel, L.number(width))
-        divisible = L.constant(L.sub(self.N, L.mul(L.div(self.N, width), width))) == 0
+        divisible = L.constant(L.rest(self.N, width)) == 0
 
         def column(c: Expr) -> Expr:
             return E.Add(first_column, c)
@@ -415,7 +415,7 @@ class ContractionRule(Operands):
         width = tile.columns
         shape = (L.number(group), L.number(tile.rows), L.number(width))
         acc = Buffer("acc", shape, self.c.dtype, "local")
-        divisible = L.constant(L.sub(self.N, L.mul(L.div(self.N, width), width))) == 0
+        divisible = L.constant(L.rest(self.N, width)) == 0
 
         def each(body: Callable[[Expr, Expr, Expr], Stmt]) -> Stmt:
             return L.unrolled("p", group, lambda p: self._each(tile, lambda r, c: body(p, r, c)))

@@ -66,6 +66,11 @@ def div(a: Expr, b: int) -> Expr:
     return plain(E.FloorDiv(a, number(b)))
 
 
+def rest(a: Expr, b: int) -> Expr:
+    """What whole parts of ``b`` leave of ``a``."""
+    return sub(a, mul(div(a, b), b))
+
+
 def ceildiv(a: Expr, b: int) -> Expr:
     """``a`` divided by a positive constant, rounded up."""
     return div(add(a, b - 1), b)

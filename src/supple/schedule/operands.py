@@ -13,6 +13,7 @@ from supple.ir.expr import BufferLoad, Var
 from supple.ir.loop import Buffer, BufferStore
 from supple.ir.node import Expr, Stmt
 from supple.schedule import loops as L
+from supple.schedule.spatial import strips
 from supple.schedule.tiles import PACK_DEPTH, TRANSPOSE_DEPTH, Block, Tile, tiles
 
 
@@ -102,13 +103,7 @@ class Operands:
             return L.store(wide, (row, k), self.left(at, row, k))
 
         lanes = self.many.lanes if self.c.nest.axis(load.indices[-1]) is self.k else 1
-        vectors = L.div(self.K, lanes)
-        done = L.mul(vectors, lanes)
-        fill = L.parallel("i", self.M, lambda i: L.block(
-            L.loop("kv", vectors, lambda v: L.vectorized(
-                "k", lanes, lambda lane: copy(i, E.Add(E.Mul(v, L.number(lanes)), lane)))),
-            L.loop("k", L.sub(self.K, done), lambda k: copy(i, L.add(done, k))),
-        ))  # fmt: skip
+        fill = L.parallel("i", self.M, lambda i: strips(self.K, lanes, lambda k: copy(i, k)))
         self.reads_wide = True
         made = body()
         self.reads_wide = False
@@ -118,7 +113,7 @@ class Operands:
         """Copy a block of the right operand into panels; the last panel is filled up with zeros."""
         width = tile.columns
         panels_in_all = L.div(self.N, width)
-        rest = L.sub(self.N, L.mul(panels_in_all, width))
+        rest = L.rest(self.N, width)
         whole = L.plain(E.Min(block.panels, E.Sub(panels_in_all, block.first_panel)))
         zero = E.const(0, self.c.dtype)
 

@@ -52,6 +52,10 @@ class Case:
     form: str = "operators"
     symbolic_rows: bool = False  # the first input's first extent is a symbol of the compiled program
 
+    def given(self, operands: list[Any]) -> list[Any]:
+        """The operands that are arguments of the compiled case: those that are not bound."""
+        return [a for a, item in zip(operands, self.inputs, strict=True) if not item.bound]
+
     def arrays(self) -> list[Any]:
         """The operands: floats from the standard normal distribution, integers over their whole range."""
         rng = np.random.default_rng(len(self.name))

@@ -6,12 +6,12 @@ import argparse
 import fnmatch
 import importlib
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from supple.base.target import available_processors
 from supple.tools.bench.cases import all_cases
 from supple.tools.bench.measure import environment
 from supple.tools.bench.peers import PEERS
@@ -106,9 +106,8 @@ def _seconds(text: str) -> float:
 
 
 def _threads(asked: list[str]) -> list[int]:
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for text in asked:
         if text != "all" and not (text.isascii() and text.isdigit() and int(text) >= 1):
             raise SystemExit(f"supple bench: --threads: expected a number from 1 on, or all; got {text!r}")
-    counts = [available if text == "all" else int(text) for text in asked]
+    counts = [available_processors() if text == "all" else int(text) for text in asked]
     return list(dict.fromkeys(counts))

@@ -64,9 +64,7 @@ def interleaved(runs: Mapping[str, Callable[[], object]], seconds: float, settle
 def _calls(run: Callable[[], object]) -> int:
     """How many calls make a sample long enough to be timed."""
     run()
-    start = time.perf_counter()
-    run()
-    return max(1, min(1000, int(BATCH / max(time.perf_counter() - start, 1e-9))))
+    return max(1, min(1000, int(BATCH / max(_sample(run, 1), 1e-9))))
 
 
 def _sample(run: Callable[[], object], calls: int) -> float:

@@ -48,7 +48,7 @@ def _numpy(case: Case, arrays: list[Any], threads: int) -> Runner:
 # ------------------------------------------------------------------------------------------------------------- PyTorch
 
 
-class _TorchOps:
+class _TorchOps(NumpyOps):
     def __init__(self, torch: Any) -> None:
         self.torch, self.functional = torch, torch.nn.functional
 
@@ -56,15 +56,6 @@ class _TorchOps:
         if out_dtype == "int32":
             return self.torch._int_mm(a, b)
         return (a @ b) if out_dtype is None else (a @ b).to(getattr(self.torch, out_dtype))
-
-    def transpose(self, a: Any) -> Any:
-        return a.T
-
-    def add(self, a: Any, b: Any) -> Any:
-        return a + b
-
-    def multiply(self, a: Any, b: Any) -> Any:
-        return a * b
 
     def exp(self, a: Any) -> Any:
         return self.torch.exp(a)
@@ -86,9 +77,6 @@ class _TorchOps:
 
     def layer_norm(self, a: Any, gamma: Any, beta: Any) -> Any:
         return self.functional.layer_norm(a, (a.shape[-1],), gamma, beta, 1e-5)
-
-    def sum_rows(self, a: Any) -> Any:
-        return a.sum(-1)
 
 
 def _as_torch(torch: Any, array: Any) -> Any:
@@ -147,7 +135,7 @@ def _jax(case: Case, arrays: list[Any], threads: int) -> Runner:
     ops = _JaxOps(jax)
     bound = [item.bound for item in case.inputs]
     values = [jax.numpy.asarray(a) for a in arrays]
-    free = [v for v, b in zip(values, bound, strict=True) if not b]
+    free = case.given(values)
 
     def function(*given: Any) -> Any:
         rest = iter(given)
@@ -275,7 +263,7 @@ def _tvm(case: Case, arrays: list[Any], threads: int) -> Runner:
     lines = [line for line in text.split("\n") if not line.startswith(("from ", "import "))]
     source = "\n".join(lines).replace("@T.prim_func(private=True)", "@T.prim_func(private=True, s_tir=True)")
     vm = tvm.relax.VirtualMachine(tvm.compile(tvm.script.from_source(source), "llvm"), tvm.cpu())
-    given = [tvm.runtime.tensor(a) for a, item in zip(arrays, case.inputs, strict=True) if not item.bound]
+    given = [tvm.runtime.tensor(a) for a in case.given(arrays)]
     main = vm["main"]
     return lambda: main(*given)
 

@@ -138,5 +138,5 @@ def module_of(case: Case, arrays: list[Any]) -> IRModule:
 def prepare(case: Case, arrays: list[Any]) -> Callable[[], Any]:
     """The compiled case as a function without arguments."""
     run = compile_program(module_of(case, arrays))["main"]
-    given = [a for a, item in zip(arrays, case.inputs, strict=True) if not item.bound]
+    given = case.given(arrays)
     return lambda: run(*given)
