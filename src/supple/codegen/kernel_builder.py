@@ -83,7 +83,7 @@ class Builder:
         self._out: list[list[str]] = [["entry:"]]
         self._scopes = [_Scope(self._out[0])]
         self.allocas: list[str] = []
-        self.declarations: set[str] = set()
+        self.declarations: set[str] = set()  # texts beside the function: declarations, and functions that it calls
         self.block = "entry"
 
     # ------------------------------------------------------------------------------------------------ instructions
@@ -167,6 +167,24 @@ class Builder:
     def branch_if(self, condition: Value, then: str, otherwise: str) -> None:
         """Jump by a condition, and end the block."""
         self.emit(f"br i1 {condition.ref}, label %{then}, label %{otherwise}")
+
+    def unless(self, unusual: Value, usual: Value, function: str, *args: Value) -> Value:
+        """``usual``, or what a function gives where ``unusual`` (a bool) is true, which is expected hardly ever."""
+        memo, key = self._scopes[-1].memo, f"{function} {[a.ref for a in args]}"
+        if key in memo:
+            return memo[key]
+        kind = llvm_type(usual.dtype)
+        rare, join, before = self.fresh("rare"), self.fresh("join"), self.block
+        odds = '!prof !{!"branch_weights", i32 1, i32 4000}'
+        self.emit(f"br i1 {unusual.ref}, label %{rare}, label %{join}, {odds}")
+        self.label(rare)
+        passed = ", ".join(f"{llvm_type(a.dtype)} {a.ref}" for a in args)
+        other = self.here(f"call {kind} @{function}({passed})", usual.dtype)
+        self.branch(join)
+        self.label(join)
+        made = self.here(f"phi {kind} [ {usual.ref}, %{before} ], [ {other.ref}, %{rare} ]", usual.dtype)
+        memo[key] = made
+        return made
 
     def body(self) -> str:
         """All lines, the entry block's stack slots first."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from supple.base import dtypes
 from supple.base.target import Target
-from supple.codegen.kernel_builder import Builder, Value
+from supple.codegen.kernel_builder import Builder, Value, llvm_type, suffix
 
 Function = Callable[..., Value]
 
@@ -96,20 +96,51 @@ class Math:
         rest = self.b.op("sub", n, half)
         return self.mul(self.mul(x, self.power_of_two(half)), self.power_of_two(rest))
 
-    def nearest(self, x: Value) -> tuple[Value, Value]:
-        """The nearest integer as a float and as an integer, for ``|x| < 2**22`` (2**51); NaN gives no trap."""
+    def nearest(self, x: Value, factor: float = 1.0) -> tuple[Value, Value]:
+        """The integer nearest to ``x * factor`` as a float, and in the low bits of an integer, for products below
+        2**22 (2**51) in magnitude; NaN gives no trap."""
         magic = self.c(1.5 * 2.0**self.mantissa)
-        shifted = self.add(x, magic)
-        number = self.b.op("sub", self.to_bits(shifted), self.to_bits_of_constant(1.5 * 2.0**self.mantissa))
-        return self.sub(shifted, magic), number
+        shifted = self.add(x, magic) if factor == 1 else self.mad(x, self.c(factor), magic)
+        return self.sub(shifted, magic), self.to_bits(shifted)
+
+    def nearest_integer(self, x: Value, factor: float = 1.0) -> tuple[Value, Value]:
+        """The integer nearest to ``x * factor`` as a float and as an integer, with the limits of `nearest`."""
+        whole, low_bits = self.nearest(x, factor)
+        return whole, self.b.op("sub", low_bits, self.to_bits_of_constant(1.5 * 2.0**self.mantissa))
+
+    def exponent(self, low_bits: Value) -> Value:
+        """An integer that is given by its low bits, where the exponent of a float is."""
+        return self.b.op("shl", low_bits, self.i(self.mantissa))
+
+    def beyond(self, x: Value, limit: float) -> Value:
+        """Whether some lane is above ``limit`` in magnitude, or NaN."""
+        lanes = self.b.compare("fcmp ugt", self.abs(x), self.c(limit))
+        if dtypes.lanes(self.dtype) == 1:
+            return lanes
+        return self.b.intrinsic("llvm.vector.reduce.or", lanes.dtype, lanes, result="bool")
+
+    def apart(self, name: str, body: Callable[[Math, Value], Value]) -> str:
+        """The name of a function of its own, in which ``body`` computes a value from one of this dtype."""
+        full, kind = f"{name}.{suffix(self.dtype)}", llvm_type(self.dtype)
+        inner = Builder()
+        result = body(Math(inner, self.target, self.dtype), Value("%x", self.dtype))
+        inner.emit(f"ret {kind} {result.ref}")
+        for text in inner.declarations:
+            self.b.declare(text)
+        self.b.declare(f"define internal {kind} @{full}({kind} %x) noinline cold #0 {{\n{inner.body()}\n}}")
+        return full
 
     def to_bits_of_constant(self, value: float) -> Value:
         return self.to_bits(self.c(value))
 
     def clamp(self, x: Value, low: float, high: float) -> Value:
         """``x`` within limits; NaN stays NaN."""
-        x = self.select(self.gt(x, self.c(high)), self.c(high), x)
+        x = self.at_most(x, high)
         return self.select(self.lt(x, self.c(low)), self.c(low), x)
+
+    def at_most(self, x: Value, high: float) -> Value:
+        """``x`` up to a limit; NaN stays NaN."""
+        return self.select(self.gt(x, self.c(high)), self.c(high), x)
 
 
 def function(body: Callable[..., Value]) -> Function:

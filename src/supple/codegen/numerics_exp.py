@@ -21,31 +21,58 @@ _EXP_Q = (
 def _exp_reduced(m: Math, r: Value) -> Value:
     """``e**r`` for ``|r| <= ln(2) / 2``."""
     if m.bits == 32:
-        return m.add(m.mad(m.mul(r, r), m.poly(r, _EXP_32), r), m.c(1))
+        return m.poly(r, (*_EXP_32, 1, 1))
     z = m.mul(r, r)
     odd = m.mul(r, m.poly(z, _EXP_P))
     return m.mad(m.c(2), m.div(odd, m.sub(m.poly(z, _EXP_Q), odd)), m.c(1))
 
 
-def exp_of(m: Math, x: Value) -> Value:
-    low, high = (-104.0, 89.0) if m.bits == 32 else (-746.0, 710.0)
-    x = m.clamp(x, low, high)
-    whole, n = m.nearest(m.mul(x, m.c(_LOG2E)))
+def _exp_parts(m: Math, x: Value) -> tuple[Value, Value]:
+    """``e**x`` as ``e**r * 2**n``: the power of ``r``, and ``n`` by its low bits."""
+    whole, n = m.nearest(x, _LOG2E)
     ln2 = _LN2_32 if m.bits == 32 else _LN2_64
     r = m.mad(whole, m.c(-ln2[1]), m.mad(whole, m.c(-ln2[0]), x))
-    return m.scale(_exp_reduced(m, r), n)
+    return _exp_reduced(m, r), n
+
+
+def exp_of(m: Math, x: Value) -> Value:
+    """Where no result is denormal or infinite its exponent is added to; other arguments go to a function apart. Both
+    ways give the same bits where both are right."""
+    if x.depth < m.b.depth:  # known outside: the branch below would hold it here
+        return _exp_anywhere(m, x)
+    limit = exp_limit(m)
+    power, n = _exp_parts(m, x)
+    usual = m.from_bits(m.b.op("add", m.to_bits(power), m.exponent(n)))
+    return m.b.unless(m.beyond(x, limit), usual, m.apart("exp", _exp_anywhere), x)
+
+
+def exp_limit(m: Math) -> float:
+    """Up to this magnitude of x, ``e**x`` and ``2**n`` next to it are normal numbers."""
+    return 87.0 if m.bits == 32 else 708.0
+
+
+def exp_within(m: Math, x: Value) -> Value:
+    """``e**x`` for arguments up to `exp_limit` in magnitude, and NaN."""
+    power, n = _exp_parts(m, x)
+    return m.mul(power, m.from_bits(m.b.op("add", m.exponent(n), m.to_bits_of_constant(1.0))))
+
+
+def _exp_anywhere(m: Math, x: Value) -> Value:
+    low, high = (-104.0, 89.0) if m.bits == 32 else (-746.0, 710.0)
+    power, n = _exp_parts(m, m.clamp(x, low, high))
+    return m.scale(power, m.b.op("sub", n, m.to_bits_of_constant(1.5 * 2.0**m.mantissa)))
 
 
 def exp2_of(m: Math, x: Value) -> Value:
     low, high = (-151.0, 129.0) if m.bits == 32 else (-1076.0, 1025.0)
     x = m.clamp(x, low, high)
-    whole, n = m.nearest(x)
+    whole, n = m.nearest_integer(x)
     return m.scale(_exp_reduced(m, m.mul(m.sub(x, whole), m.c(math.log(2)))), n)
 
 
 def exp10_of(m: Math, x: Value) -> Value:
     x = m.clamp(x, -325.0, 309.0)
-    whole, n = m.nearest(m.mul(x, m.c(3.32192809488736234787)))
+    whole, n = m.nearest_integer(x, 3.32192809488736234787)
     r = m.mad(whole, m.c(-4.60503898119521373960e-6), m.mad(whole, m.c(-3.0102539062500e-1), x))
     return m.scale(_exp_reduced(m, m.mul(r, m.c(math.log(10)))), n)
 
@@ -144,7 +171,8 @@ def tanh_of(m: Math, x: Value) -> Value:
     z = m.mul(x, x)
     series = m.poly(z, _TANH_32) if m.bits == 32 else m.div(m.poly(z, _TANH_P), m.poly(z, _TANH_Q))
     small = m.mad(m.mul(x, z), series, x)
-    large = m.sub(m.c(1), m.div(m.c(2), m.add(exp_of(m, m.add(magnitude, magnitude)), m.c(1))))
+    twice = m.at_most(m.add(magnitude, magnitude), 80.0)  # from 2 * 10 (2 * 20) on the result is 1
+    large = m.sub(m.c(1), m.div(m.c(2), m.add(exp_within(m, twice), m.c(1))))
     return m.select(m.lt(magnitude, m.c(0.625)), small, m.copysign(large, x))
 
 
@@ -219,11 +247,11 @@ def erf_of(m: Math, x: Value) -> Value:
     z = m.mul(x, x)
     if m.bits == 32:
         exponent = m.mad(m.poly(a, _ERF_LARGE), a, m.b.fneg(a))
-        large = m.sub(m.c(1), exp_of(m, m.clamp(exponent, -100.0, 0.0)))
+        large = m.sub(m.c(1), exp_within(m, m.clamp(exponent, -80.0, 0.0)))
         small = m.mad(m.poly(z, _ERF_SMALL), x, x)
         return m.select(m.lt(a, m.c(0.927734375)), small, m.copysign(large, x))
     small = m.mul(x, m.div(m.poly(z, _ERF_T), m.poly(z, _ERF_U)))
     a = m.select(m.gt(a, m.c(7)), m.c(7), a)
     tail = m.div(m.poly(a, _ERFC_P), m.poly(a, _ERFC_Q))
-    large = m.sub(m.c(1), m.mul(exp_of(m, m.b.fneg(m.mul(a, a))), tail))
+    large = m.sub(m.c(1), m.mul(exp_within(m, m.b.fneg(m.mul(a, a))), tail))
     return m.select(m.lt(m.abs(x), m.c(1)), small, m.copysign(large, x))

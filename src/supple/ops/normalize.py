@@ -51,7 +51,9 @@ def _softmax_parts(x: te.TensorValue, axis: int) -> tuple[int, te.TensorValue, t
 
 def _softmax_lower(x: te.TensorValue, axis: int) -> te.TensorValue:
     place, _, powers, total = _softmax_parts(x, axis)
-    return te.compute(x.shape, lambda *i: cast(x.dtype, E.Div(powers[i], total[_row(place, i)])), "softmax")
+    # a quotient takes several times as long as a product; sums are from 1 to the length, so no inverse is denormal
+    inverse = te.compute(total.shape, lambda *i: E.Div(E.const(1.0, total.dtype), total[i]), "softmax_inverse")
+    return te.compute(x.shape, lambda *i: cast(x.dtype, E.Mul(powers[i], inverse[_row(place, i)])), "softmax")
 
 
 def _log_softmax_lower(x: te.TensorValue, axis: int) -> te.TensorValue:

@@ -19,6 +19,7 @@ from supple.ir.walk import pre_order, transform
 from supple.schedule import loops as L
 from supple.schedule.contraction import schedule_contraction
 from supple.schedule.reduction import schedule_reduction
+from supple.schedule.rows import join_rows
 from supple.schedule.spatial import schedule_spatial
 from supple.sym.simplify import NON_NEGATIVE, SHAPES, UNBOUNDED, Analyzer
 
@@ -29,15 +30,16 @@ def schedule_func(func: PrimFunc, target: Target) -> PrimFunc:
     Only nests whose accesses are proved in bounds are rewritten; the others are checked as they run.
     """
     scalars = tuple(p for p in func.params if isinstance(p.ty, PrimType))
+    exclusive = func.attrs.get("tirx.noalias") is True
     func = _without_claims(func)
     root = func.body
     if not isinstance(root, SBlockRealize):
-        body, _ = _statements(root, (), scalars, target)
+        body, _ = _statements(root, (), scalars, exclusive, target)
         return PrimFunc(func.params, body, func.ret_ty, func.attrs, span=func.span)
     block = root.block
     if block.iter_vars or block.match_buffers or block.init is not None:
         return func
-    body, used = _statements(block.body, block.alloc_buffers, scalars, target)
+    body, used = _statements(block.body, block.alloc_buffers, scalars, exclusive, target)
     kept = tuple(b for b in block.alloc_buffers if id(b) in used)
     made = replace(root, block=replace(block, body=body, alloc_buffers=kept, reads=(), writes=()))
     return PrimFunc(func.params, made, func.ret_ty, func.attrs, span=func.span)
@@ -71,7 +73,7 @@ def _without_claims(func: PrimFunc) -> PrimFunc:
 
 
 def _statements(
-    body: Stmt, temporaries: Sequence[Var], scalars: tuple[Var, ...], target: Target
+    body: Stmt, temporaries: Sequence[Var], scalars: tuple[Var, ...], exclusive: bool, target: Target
 ) -> tuple[Stmt, set[int]]:
     """The scheduled statements, and the ids of the variables that they still mention."""
     body = _without_negative_extents(body, scalars)
@@ -88,7 +90,12 @@ def _statements(
             made.append(schedule_contraction(contraction, target, epilogue))
             position += 1 + taken
             continue
-        made.append(statements[position] if nest is None else _one(nest, target))
+        rows = _rows(statements, nests, position, temporaries, exclusive, target)
+        if rows is not None:
+            made.append(rows[0])
+            position += rows[1]
+            continue
+        made.append(statements[position] if nest is None else _one(nest, target) or nest.statement)
         position += 1
     result = seq(made)
     return result, {id(n) for n in pre_order(result) if isinstance(n, Var)}
@@ -143,12 +150,27 @@ def _proved_nest(statement: Stmt, scalars: tuple[Var, ...]) -> Nest | None:
     return nest if nest is not None and is_in_bounds(nest, scalars) else None
 
 
-def _one(nest: Nest, target: Target) -> Stmt:
+def _one(nest: Nest, target: Target) -> Stmt | None:
     for rule in (schedule_reduction, schedule_spatial):
         made = rule(nest, target)
         if made is not None:
             return made
-    return nest.statement
+    return None
+
+
+def _rows(
+    statements: list[Stmt], nests: list[Nest | None], position: int, temporaries: Sequence[Var], exclusive: bool,
+    target: Target,
+) -> tuple[Stmt, int] | None:  # fmt: skip
+    """The nests from a position on that run together row by row, and how many they are."""
+    following = nests[position:]
+    stop = next((i for i, n in enumerate(following) if n is None or read_contraction(n) is not None), len(following))
+
+    def is_own(buffer: Var, count: int) -> bool:
+        others = [*statements[:position], *statements[position + count :]]
+        return any(buffer is t for t in temporaries) and not _mentions(others, buffer)
+
+    return join_rows(following[:stop], is_own, exclusive, target, lambda nest: _one(nest, target))
 
 
 # ----------------------------------------------------------------------------------------------------------- epilogues
