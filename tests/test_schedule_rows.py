@@ -118,12 +118,11 @@ def program(statements: list[str], size: str, buffers: list[str], outputs: list[
     lines += [f'    {b} = T.alloc_buffer({shape[b[0]]}, "int32")' for b in buffers if b not in outputs]
     for position, statement in enumerate(statements):
         kinds, init, body = statement.split("|")
-        lines += [
-            f"    for i, j in T.grid({sizes['M']}, {sizes['N']}):" if len(kinds) == 2 else f"    for i in range({sizes['M']}):",
-            f'        with T.sblock("s{position}"):',
-            f'            vi, vj = T.axis.remap("{kinds}", [i, j])' if len(kinds) == 2
-            else '            vi = T.axis.remap("S", [i])',
-        ]  # fmt: skip
+        if len(kinds) == 2:
+            loop, axes = f"i, j in T.grid({sizes['M']}, {sizes['N']})", f'vi, vj = T.axis.remap("{kinds}", [i, j])'
+        else:
+            loop, axes = f"i in range({sizes['M']})", 'vi = T.axis.remap("S", [i])'
+        lines += [f"    for {loop}:", f'        with T.sblock("s{position}"):', f"            {axes}"]
         if init:
             lines += ["            with T.init():", f"                {init}"]
         lines.append(f"            {body}")
