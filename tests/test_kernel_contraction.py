@@ -144,11 +144,12 @@ def test_sum_that_goes_on_from_the_result() -> None:
             check(kernel, m, n, k, start=7)
 
 
-@pytest.mark.parametrize("dims", [("M", "N", "K"), ("M", 250, 781), ("M", 10, 64)])
-def test_a_row_is_bitwise_the_same_for_every_number_of_rows(dims: tuple[Any, Any, Any]) -> None:
+@pytest.mark.parametrize("right", ["k, j", "j, k"])
+@pytest.mark.parametrize("dims", [("M", "N", "K"), ("M", 250, 781), ("M", 10, 64), ("M", 5, 9)])
+def test_a_row_is_bitwise_the_same_for_every_number_of_rows(dims: tuple[Any, Any, Any], right: str) -> None:
     n, k = (37, 53) if dims[1] == "N" else dims[1:]
-    kernel = Kernel(matmul(dims=dims, bias="Y[v_i, v_j] + B[v_j]"))
-    x, w, b, _ = arrays(100, n, k, "float32", "i, k", "k, j")
+    kernel = Kernel(matmul(right=right, dims=dims, bias="Y[v_i, v_j] + B[v_j]"))
+    x, w, b, _ = arrays(100, n, k, "float32", "i, k", right)
     rows = {}
     for m in (1, 2, 3, 4, 5, 6, 7, 11, 12, 23, 24, 29, 100):
         z = np.empty((m, n), "float32")
@@ -156,7 +157,7 @@ def test_a_row_is_bitwise_the_same_for_every_number_of_rows(dims: tuple[Any, Any
         rows[m] = z
         np.testing.assert_array_equal(z, rows[1] if m == 1 else z)
         np.testing.assert_array_equal(rows[m][0], rows[1][0])
-    written = Kernel(matmul(dims=dims, bias="Y[v_i, v_j] + B[v_j]"), schedule=False)
+    written = Kernel(matmul(right=right, dims=dims, bias="Y[v_i, v_j] + B[v_j]"), schedule=False)
     z = np.empty((100, n), "float32")
     written(x, w, b, z)
     np.testing.assert_array_equal(rows[100], z)  # the unscheduled loops too

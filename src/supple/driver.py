@@ -86,7 +86,11 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("remove_unused", lambda mod, _: dead_code(mod), "what no result needs costs compile time in every step"),
     Pass("legalize", lambda mod, _: legalize(mod), "operators become call_tir and loop functions"),
     Pass("fold_constant", lambda mod, _: fold_constant(mod, exact=True), "known now, and to the same bits"),
-    Pass("fuse_ops", lambda mod, _: fuse_ops(mod), "groups are found on the graph, which shows all users of a value"),
+    Pass(
+        "fuse_ops",
+        lambda mod, _: fuse_ops(mod, moves=True),
+        "groups are found on the graph, which shows all users of a value",
+    ),
     Pass("fuse_tir", lambda mod, _: fuse_tir(mod), "each group becomes one loop function that the schedule sees whole"),
     Pass("specialize", lambda mod, _: specialize(mod), "sizes that the calls fix become constants, for the schedule"),
     Pass("pack_constants", pack_constants, "sizes and tiles are known; packing while compiling is packing once"),

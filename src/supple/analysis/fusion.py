@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from supple.analysis.contraction import read_contraction
+from supple.analysis.contraction import operand_load, read_contraction
 from supple.analysis.nest import Axis, Nest, is_independent, loads, read_nest
 from supple.analysis.reduction import is_same_place, multiply_add, same_expr
 from supple.base import dtypes
@@ -72,6 +72,11 @@ class Summary:
         found = self.reads(buffer)
         return len(found) == 1 and step_reads_once(found[0][0].nest, found[0][1], value)
 
+    def moves(self, buffer: Var, producer: BufferStore) -> bool:
+        """Whether a parameter can be read where another step takes it from (`moves_operand`)."""
+        found = self.reads(buffer)
+        return len(found) == 1 and moves_operand(found[0][0].nest, found[0][1], producer)
+
 
 def step_reads_once(nest: Nest, own: Sequence[BufferLoad], value: Expr) -> bool:
     """See `Summary.reads_once`, for the loads of one buffer in one nest."""
@@ -90,6 +95,31 @@ def step_reads_once(nest: Nest, own: Sequence[BufferLoad], value: Expr) -> bool:
         summed = isinstance(update, E.Add) and any(x is update.a or x is update.b for x in own)
         return not (summed and isinstance(value, E.Mul) and dtypes.is_float(E.scalar_dtype(value)))
     return SHAPES.less_equal(_count(a.extent for a in nest.axes), _count(buffer_type(first.buffer).shape)) is True
+
+
+def moves_operand(nest: Nest, own: Sequence[BufferLoad], producer: BufferStore) -> bool:
+    """Whether a contraction may read an operand where ``producer`` (a store in terms of its block's variables) takes it
+    from: the producer does nothing but permute dimensions, and what it reads is contiguous along the reduction, or, for
+    the right operand, along the columns (along anything else each element would take a cache line)."""
+    value = producer.value
+    if not isinstance(value, BufferLoad) or len(own) != 1 or not value.indices:
+        return False
+    variables = list(producer.indices)
+    places = [next((n for n, v in enumerate(variables) if v is _plain(i)), -1) for i in value.indices]
+    if sorted(places) != list(range(len(variables))):
+        return False
+    c = read_contraction(nest)
+    if c is None:
+        return False
+    last = nest.axis(own[0].indices[places[-1]])
+    kept = () if operand_load(c.left) is own[0] else c.columns
+    return c.panel is None and any(last is axis for axis in (*kept, *c.reduce))
+
+
+def _plain(e: Expr) -> Expr:
+    while isinstance(e, E.Cast):
+        e = e.value
+    return e
 
 
 def _count(extents: object) -> Expr:

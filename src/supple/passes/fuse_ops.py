@@ -5,6 +5,8 @@ of them are in one group, its value does not leave the block, and a rule allows 
 
 * an elementwise, broadcast or injective function joins where each of its elements is read at most once, so that
   computing it at the place of the read repeats nothing and changes no sum;
+* a function that only permutes dimensions joins the contraction that reads its result, if ``moves`` is set (Relax's
+  pass leaves it alone): the contraction then reads the operand as it lies in memory;
 * a contraction joins when everything that depends on it in the group is elementwise on it: the group then runs on its
   finished sums. A group holds one contraction at most;
 * all others stay alone.
@@ -52,7 +54,9 @@ MAX_GROUP = 64
 _STEP = "fuse_ops"
 
 
-def fuse_ops(mod: IRModule, remarks: Remarks | None = None, *, max_group: int = MAX_GROUP) -> IRModule:
+def fuse_ops(
+    mod: IRModule, remarks: Remarks | None = None, *, max_group: int = MAX_GROUP, moves: bool = False
+) -> IRModule:
     """Group what can run as one kernel.
 
     Before::
@@ -75,7 +79,7 @@ def fuse_ops(mod: IRModule, remarks: Remarks | None = None, *, max_group: int = 
 
     `fuse_tir` makes one loop function of each. Groups alike share a function.
     """
-    run = _Run(mod, remarks, max_group)
+    run = _Run(mod, remarks, max_group, moves)
     for var, func in mod.items():
         if isinstance(func, Function) and PRIMITIVE not in func.attrs:
             made = run.function(var.name_hint, func)
@@ -124,8 +128,9 @@ class _Group:
 class _Run:
     """One run on a module."""
 
-    def __init__(self, mod: IRModule, remarks: Remarks | None, max_group: int) -> None:
+    def __init__(self, mod: IRModule, remarks: Remarks | None, max_group: int, moves: bool) -> None:
         self.mod = mod
+        self.moves = moves
         self.remarks = remarks
         self.max_group = max_group
         self.builder = BlockBuilder(mod)
@@ -218,7 +223,12 @@ class _Run:
         users = [m for m in group.members if m.parameters_of(member.var)]
         if member.summary.kind in (Fusion.REDUCTION, Fusion.OUT_FUSABLE):
             return self._sum_problem(member, group)
-        value = store_of(member.summary.steps[-1]).value
+        store = store_of(member.summary.steps[-1])
+        value = store.value
+        if self.moves and len(member.summary.steps) == 1 and len(users) == 1:
+            parameters = users[0].parameters_of(member.var)
+            if len(parameters) == 1 and users[0].summary.moves(parameters[0], store):
+                return None
         for user in users:
             parameters = user.parameters_of(member.var)
             if len(parameters) != 1 and user.summary.kind > Fusion.INJECTIVE:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from supple.analysis.contraction import read_contraction
-from supple.analysis.fusion import step_reads_once
+from supple.analysis.fusion import moves_operand, step_reads_once
 from supple.analysis.nest import loads, read_nest
 from supple.analysis.reduction import multiply_add, same_expr
 from supple.analysis.regions import infer_regions
@@ -294,9 +294,12 @@ def _into(statement: Stmt, producer: _Producer) -> Stmt | None:
     if nest is None or nest.block is None:
         return None
     own = [x for x in loads(nest) if x.buffer is producer.buffer]
-    if not own or not step_reads_once(nest, own, producer.value):
+    if not own:
         return None
-    if read_contraction(nest) is not None:
+    contraction = read_contraction(nest) is not None
+    if contraction and not moves_operand(nest, own, BufferStore(producer.buffer, producer.value, producer.variables)):
+        return None
+    if not contraction and not step_reads_once(nest, own, producer.value):
         return None
     block = nest.block
     store = block.body

@@ -72,10 +72,8 @@ class ContractionRule(Operands):
             if self.c.panel == self.many.columns:
                 return self._given_panels(at)
             many = L.at_least(all_rows, max(PACK_ROWS, self.many.rows))
-            if self.c.right_is_transposed:  # reading it in place would gather
-                if self.outer_rows or not self.idempotent or many is True:
-                    return self._packed(at)
-                return L.when(many, self._packed(at), self._few_rows_transposed(at))
+            if self.c.right_is_transposed and not self.idempotent:  # reading it in place would gather
+                return self._packed(at)
             return self._in_place(at) if many is False else L.when(many, self._packed(at), self._in_place(at))
 
         def with_buffers(at: dict[Var, Expr]) -> Stmt:
@@ -161,44 +159,6 @@ class ContractionRule(Operands):
 
         panels = L.ceildiv(self.N, self.many.columns)
         return L.around(self.outer_rows, at, lambda inner: self._blocked(inner, self.many, panels, source))
-
-    def _few_rows_transposed(self, at: dict[Var, Expr]) -> Stmt:
-        """Fewer rows than a tile's: some panels are packed, used for all rows, and forgotten."""
-        tile = self.many
-        width = tile.columns
-        panels = L.ceildiv(self.N, width)
-        known = L.constant(panels)
-        group = min(max(1, self.one.vectors // tile.vectors), known if known else 1)
-        few = Buffer("few", (L.number(group), self.K, L.number(width)), self.c.dtype)
-        zero = E.const(0, self.c.dtype)
-
-        def part_of(jg: Expr) -> Stmt:
-            base = E.Min(E.Mul(jg, L.number(group)), L.sub(panels, L.number(group)))
-
-            def copy(p: Expr, k: Expr, c: Expr) -> Stmt:
-                column = E.Add(E.Mul(E.Add(base, p), L.number(width)), c)
-                return L.store(few, (p, k, c), self.right(at, k, column))
-
-            def pack(p: Expr) -> Stmt:
-                whole = self._transposed_panel(tile, self.K, lambda k, c: copy(p, k, c))
-                rest = L.rest(self.N, width)
-                if L.constant(rest) == 0:
-                    return whole
-                first = E.Mul(E.Add(base, p), L.number(width))
-                partial = L.block(
-                    L.loop("c", rest, lambda c: L.loop("k", self.K, lambda k: copy(p, k, c))),
-                    L.loop("c", L.sub(L.number(width), rest), lambda c: L.loop(
-                        "k", self.K, lambda k: L.store(few, (p, k, L.add(rest, c)), zero))),
-                )  # fmt: skip
-                return L.when(E.LE(E.Add(first, L.number(width)), self.N), whole, partial)
-
-            def source(panel: Expr, k: Expr, column: Expr) -> Expr:
-                return BufferLoad(few, (E.Sub(panel, base), k, column))
-
-            compute = self._few_rows_of_panels(at, L.number(group), source, base)
-            return L.block(AllocBuffer(few), L.loop("p", group, pack), compute)
-
-        return L.parallel("jg", L.ceildiv(panels, group), part_of)
 
     def _depth(self, tile: Tile) -> int:
         """How much of the reduction a block takes: its panels stay in the second-level cache."""
@@ -323,17 +283,17 @@ class ContractionRule(Operands):
         return E.Min(first, L.sub(self.M, L.number(tile.rows)))
 
     def _few_rows_of_panels(
-        self, at: dict[Var, Expr], panels: Expr, source: Callable[[Expr, Expr, Expr], Expr], base: Expr | None = None
+        self, at: dict[Var, Expr], panels: Expr, source: Callable[[Expr, Expr, Expr], Expr]
     ) -> Stmt:
         """Fewer rows than a tile's: four of them, two or one, with as many panels side by side as there are sums to
-        keep the arithmetic busy; each panel is read once for the rows of a tile. The panels begin at ``base``."""
+        keep the arithmetic busy; each panel is read once for the rows of a tile."""
 
         def some(rows: int, group: int) -> L.Share:
             tile = Tile(rows, self.many.vectors, self.many.lanes)
 
             def of(count: Expr, first: Callable[[Expr], Expr], side_by_side: int) -> L.Share:
                 return L.Share.each(count, lambda jo: L.loop("io", L.ceildiv(self.M, rows), lambda io: self._micro(
-                    at, tile, self._first_row(io, tile), first(jo) if base is None else E.Add(base, first(jo)), source,
+                    at, tile, self._first_row(io, tile), first(jo), source,
                     group=side_by_side)))  # fmt: skip
 
             single = of(panels, lambda jo: jo, 1)
@@ -483,8 +443,11 @@ class ContractionRule(Operands):
         """B read in place, once for the rows of a tile: four of them, two or one."""
         if not self.idempotent:  # tiles may not overlap
             return self._in_order(at, self.one)
-        made = self._across(at, self.one)
-        for tile in (Tile(2, self.one.vectors // 2, self.one.lanes), Tile(4, self.one.vectors // 4, self.one.lanes)):
+        # where vectors are gathered, one at a time: the lines that they are gathered from stay in the cache
+        vectors = 1 if self.c.right_is_transposed else self.one.vectors
+        tiles = [Tile(rows, max(1, vectors // rows), self.one.lanes) for rows in (1, 2, 4)]
+        made = self._across(at, tiles[0])
+        for tile in tiles[1:]:
             enough, wide = L.at_least(self.M, tile.rows), L.at_least(self.N, tile.columns)
             if enough is False or wide is False:
                 continue
@@ -538,6 +501,8 @@ class ContractionRule(Operands):
         from end to end, for memory to keep up."""
         depth, columns = L.constant(self.K), L.constant(self.N)
         if depth is None or columns is None or columns < 2 * tile.columns or depth < 4 * STREAM_ROWS:
+            return False
+        if self.c.right_is_transposed:  # its rows are columns here
             return False
         return depth * columns * dtypes.nbytes(self.c.dtype) > self.target.l2_bytes
 
