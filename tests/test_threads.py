@@ -26,7 +26,7 @@ needs_pool = pytest.mark.skipif(pool_platform() is None, reason="compiled code r
 
 @dataclass(frozen=True)
 class Caller:
-    """Where the caller is: ``at`` names its next step, ``i`` the worker that the step is about."""
+    """Where the caller is: ``at`` names its next step, ``i`` the worker (or the chunk) that the step is about."""
 
     at: str = "begin"
     i: int = 0
@@ -35,12 +35,13 @@ class Caller:
 
 @dataclass(frozen=True)
 class Worker:
-    """Where a worker is, its slot, and the job that it believes to run."""
+    """Where a worker is, its slot, the job that it believes to run, and the chunk of it."""
 
     at: str = "spin"
     ticket: int = 0
     parked: int = 0
     job: int = -1
+    chunk: int = -1
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,11 @@ class Pool:
     pending: int = 0
     waits: int = 0
     job: int = -1  # the job that is written down
+    next: int = 0  # its next chunk that nobody has taken
     done: frozenset[tuple[int, int]] = frozenset()
+
+
+CHUNKS = 3
 
 
 class BrokenProtocolError(Exception):
@@ -80,7 +85,8 @@ def _caller(state: Pool, jobs: int, fault: str) -> Iterator[Pool]:
 
     if c.at == "begin":
         if c.job < jobs:
-            yield go(replace(state, job=c.job, pending=count, waits=0), "look" if fault == "looks first" else "post")
+            written = replace(state, job=c.job, next=0, pending=count, waits=0)
+            yield go(written, "look" if fault == "looks first" else "post")
     elif c.at == "post":
         posted = _with(state, c.i, ticket=1)
         following = ("post", c.i + 1) if c.i + 1 < count else ("own", 0)
@@ -95,16 +101,21 @@ def _caller(state: Pool, jobs: int, fault: str) -> Iterator[Pool]:
         following = ("post", c.i + 1) if c.i + 1 < count else ("own", 0)
         yield go(woken, *(("post", c.i) if fault == "looks first" else following))
     elif c.at == "own":
-        yield go(_ran(state, c.job, -1), "steal")
-    elif c.at == "steal":
-        following = ("steal", c.i + 1) if c.i + 1 < count else ("wait", 0)
+        if state.next < CHUNKS:
+            yield go(replace(state, next=state.next + 1), "run", state.next)
+        else:
+            yield go(state, "recall")
+    elif c.at == "run":
+        yield go(_ran(state, c.job, c.i), "own")
+    elif c.at == "recall":
+        following = ("recall", c.i + 1) if c.i + 1 < count else ("wait", 0)
         if state.workers[c.i].ticket:
-            yield go(_with(state, c.i, ticket=0), "stolen", c.i)
+            yield go(_with(state, c.i, ticket=0), "cancel", c.i)
         else:
             yield go(state, *following)
-    elif c.at == "stolen":
-        ran = _ran(state, c.job, c.i)
-        yield go(replace(ran, pending=ran.pending - 1), *(("steal", c.i + 1) if c.i + 1 < count else ("wait", 0)))
+    elif c.at == "cancel":
+        less = replace(state, pending=state.pending - 1)
+        yield go(less, *(("recall", c.i + 1) if c.i + 1 < count else ("wait", 0)))
     elif c.at == "wait":
         yield go(state, "finish" if state.pending == 0 or fault == "does not wait" else "lie down")
     elif c.at == "lie down":
@@ -127,11 +138,16 @@ def _worker(state: Pool, i: int, fault: str) -> Iterator[Pool]:
             yield _with(state, i, at="park")
     elif w.at == "take":
         if w.ticket or fault == "takes blindly":
-            yield _with(state, i, at="run", ticket=0, job=state.job)
+            yield _with(state, i, at="claim", ticket=0, job=state.job)
         else:
             yield _with(state, i, at="spin")
+    elif w.at == "claim":
+        if state.next < CHUNKS:
+            yield _with(replace(state, next=state.next + 1), i, at="run", chunk=state.next)
+        else:
+            yield _with(state, i, at="count", chunk=-1)
     elif w.at == "run":
-        yield _with(_ran(state, w.job, i), i, at="count")
+        yield _with(_ran(state, w.job, w.chunk), i, at="claim", chunk=-1)
     elif w.at == "count":
         last = state.pending == 1
         yield _with(replace(state, pending=state.pending - 1), i, at="tell" if last else "spin")
@@ -165,7 +181,7 @@ def explore(workers: int, jobs: int, fault: str = "", *, restless: bool = False)
         state = pending.pop()
         if state.caller == Caller("begin", 0, jobs):
             finished.append(state)
-            if len(state.done) != jobs * (workers + 1):
+            if len(state.done) != jobs * CHUNKS:
                 raise BrokenProtocolError("a chunk did not run")
         following = list(_caller(state, jobs, fault))
         for i, w in enumerate(state.workers):
@@ -204,7 +220,7 @@ def test_the_model_finds_faults(fault: str) -> None:
 
 
 def _no_sleep_is_slept_through(workers: int, fault: str) -> None:
-    """A worker that sleeps although its ticket is set is a lost wake-up, even if the caller steals the chunk: raises
+    """A worker that sleeps although its ticket is set is a lost wake-up, even if the caller does all the work: raises
     `BrokenProtocolError` where that lasts, which is where nobody is about to wake it."""
     start = Pool(Caller(), tuple(Worker() for _ in range(workers)))
     seen, pending = {start}, [start]

@@ -1,7 +1,7 @@
 /* The protocol of the pool of threads (src/supple/runtime/pool_ir.py), for the model checker spin.
  *
  *   spin -a pool.pml && cc -O2 -o pan pan.c && ./pan -a -f -m1000000 -N done        (what is checked: see below)
- *   spin -DSLEEPY ...     the caller never takes a worker's chunk: every chunk needs its worker, so a lost wake-up hangs
+ *   spin -DSLEEPY ...     the caller takes no ticket back: every worker has to come, so a lost wake-up hangs
  *
  * Assertions: a chunk runs once, for the job that is written down. No invalid end states: nobody waits for nothing.
  * `done`: with fair scheduling the caller finishes all jobs.
@@ -13,12 +13,15 @@
 #ifndef JOBS
 #define JOBS 2
 #endif
-#define CHUNKS (WORKERS + 1)
+#ifndef CHUNKS
+#define CHUNKS 3
+#endif
 
-byte ticket[WORKERS];           /* 1: a chunk waits for whoever takes it */
+byte ticket[WORKERS];           /* 1: the worker is asked to take part */
 bool parked[WORKERS];           /* the worker sleeps, or is about to */
 bool worker_sleeps[WORKERS];    /* inside the system call */
-byte pending;                   /* chunks of workers that are not done */
+byte pending;                   /* workers that are asked and not done */
+byte next;                      /* the next chunk that nobody has taken */
 bool waits;                     /* the caller sleeps, or is about to */
 bool caller_sleeps;
 byte job;                       /* the job that is written down */
@@ -35,12 +38,22 @@ inline run_chunk(j, c) {
     }
 }
 
+inline run_chunks(j, c) {
+    do
+    :: atomic { c = next; next++ };
+       if
+       :: c < CHUNKS -> run_chunk(j, c)
+       :: else -> break
+       fi
+    od
+}
+
 active proctype caller() {
-    byte i, k, left;
+    byte i, k, left, c;
     bool mine;
     do
     :: k < JOBS ->
-        atomic { job = k; pending = WORKERS; waits = false }    /* nobody else looks at these between jobs */
+        atomic { job = k; pending = WORKERS; next = 0; waits = false }    /* nobody else looks at these between jobs */
         i = 0;
         do
         :: i < WORKERS ->
@@ -52,7 +65,7 @@ active proctype caller() {
             i++
         :: else -> break
         od;
-        run_chunk(k, WORKERS);
+        run_chunks(k, c);
 #ifndef SLEEPY
         i = WORKERS;
         do
@@ -60,7 +73,7 @@ active proctype caller() {
             i--;
             atomic { mine = (ticket[i] == 1); if :: mine -> ticket[i] = 0 :: else fi };
             if
-            :: mine -> run_chunk(k, i); pending--
+            :: mine -> pending--
             :: else
             fi
         :: else -> break
@@ -93,7 +106,7 @@ active proctype caller() {
 }
 
 proctype worker(byte me) {
-    byte mine_job, before;
+    byte mine_job, before, c;
     bool mine;
 end:do
     :: ticket[me] == 1 ->
@@ -101,7 +114,7 @@ end:do
         if
         :: mine ->
             mine_job = job;
-            run_chunk(mine_job, me);
+            run_chunks(mine_job, c);
             atomic { before = pending; pending-- };
             if
             :: before == 1 ->

@@ -110,6 +110,11 @@ class Target:
         """Whether floor, ceil, trunc and round-to-even are instructions."""
         return self.has("sse4.1") or self.arch == "aarch64"
 
+    @property
+    def has_maximum(self) -> bool:
+        """Whether a maximum and a minimum that pass on NaN are instructions."""
+        return self.arch == "aarch64"
+
     def lanes(self, bits: int) -> int:
         """How many elements of that many bits one vector register holds."""
         return max(1, self.vector_bits // bits)

@@ -53,6 +53,10 @@ def memory_type(dtype: str) -> str:
     return name if lanes == 1 else f"<{lanes} x {name}>"
 
 
+NAN = "0x7FF8000000000000"
+"""NaN as LLVM writes it, in float32 and float64."""
+
+
 def float_text(value: float, dtype: str) -> str:
     """A floating-point literal as LLVM writes it, exact to the bit (bfloat16 and the float8 kinds: their code)."""
     kind = dtypes.element(dtype)
@@ -71,7 +75,7 @@ def float_text(value: float, dtype: str) -> str:
         except OverflowError:
             value = math.copysign(math.inf, value)
     if math.isnan(value):
-        return "0x7FF8000000000000"
+        return NAN
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 

@@ -79,8 +79,8 @@ _ARITHMETIC: dict[type, tuple[Callable[..., Value], Callable[..., Value]]] = {
     E.Mod: (_ints(integer.truncmod), floats.through(numerics_more.fmod)),
     E.FloorDiv: (_ints(integer.floordiv), floats.through(numerics_more.floordiv)),
     E.FloorMod: (_ints(integer.floormod), floats.through(numerics_more.floormod)),
-    E.Min: (_ints(integer.minimum), floats.extremum("llvm.minimum")),
-    E.Max: (_ints(integer.maximum), floats.extremum("llvm.maximum")),
+    E.Min: (_ints(integer.minimum), floats.extremum("llvm.minimum", "fcmp olt")),
+    E.Max: (_ints(integer.maximum), floats.extremum("llvm.maximum", "fcmp ogt")),
 }
 
 

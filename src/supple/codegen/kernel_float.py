@@ -12,7 +12,7 @@ from typing import Any
 from supple.base import dtypes
 from supple.base.target import Target
 from supple.codegen import narrow_floats
-from supple.codegen.kernel_builder import Builder, Value
+from supple.codegen.kernel_builder import NAN, Builder, Value
 from supple.codegen.kernel_state import State
 
 
@@ -40,13 +40,25 @@ def arithmetic(name: str) -> Callable[[State, Any, Value, Value], Value]:
     return emit
 
 
-def extremum(name: str) -> Callable[[State, Any, Value, Value], Value]:
-    """``llvm.minimum``/``llvm.maximum``: NaN propagates."""
+def extremum(name: str, compare: str) -> Callable[[State, Any, Value, Value], Value]:
+    """The larger (``compare``: ``fcmp ogt``) or smaller of two values; NaN if either is, like numpy's, and as there
+    either zero of two. ``name`` is LLVM's intrinsic, for targets that have it."""
+
+    def of(b: Builder, x: Value, y: Value) -> Value:
+        # the comparison fails where one is NaN, so what is left is to look at y; an instruction on x86 gives all of it
+        # to a constant y. It is y, since in reductions it does not depend on the step before
+        if not x.ref.startswith("%"):
+            x, y = y, x
+        found = b.select(b.compare(compare, y, x), y, x)
+        is_number = not y.ref.startswith("%") and NAN not in y.ref
+        return found if is_number else b.select(b.compare("fcmp uno", y, y), y, found)
 
     def emit(state: State, _: Any, x: Value, y: Value) -> Value:
         b = state.builder
         x_wide, y_wide = widened(b, state.target, x), widened(b, state.target, y)
-        return _rounded(state, b.intrinsic(name, x_wide.dtype, x_wide, y_wide), x.dtype)
+        if state.target.has_maximum:
+            return _rounded(state, b.intrinsic(name, x_wide.dtype, x_wide, y_wide), x.dtype)
+        return _rounded(state, of(b, x_wide, y_wide), x.dtype)
 
     return emit
 

@@ -7,7 +7,7 @@ Of ``for i in T.parallel(n): ...`` in a kernel ``f``::
 
 The kernel estimates the time of the loop from its extents. Below `WORTH_SHARING` it calls the body on all iterations;
 above it fills ``env`` and calls the runtime's ``parallel`` (an address in the context's table), which cuts the range
-into one chunk a thread. What the body uses of the function around it comes in as arguments, found as the body is
+into a few chunks a thread. What the body uses of the function around it comes in as arguments, found as the body is
 emitted, so that no value of one function is named in the other.
 
 Buffers that the body allocates belong to the thread: small ones are on its stack, others in a workspace that the
@@ -35,7 +35,10 @@ WORTH_SHARING = 5_000
 """Nanoseconds of work (as estimated) from which on a loop is shared among threads."""
 
 CHUNK = 2_500
-"""Nanoseconds of work that a thread should at least get."""
+"""Nanoseconds of work that a chunk should at least have."""
+
+CHUNKS_EACH = 4
+"""Chunks for each thread, so that one which comes late or is slowed down does less. Ranges are better left whole."""
 
 _NOT_FAILED = (1 << 63) - 1
 
@@ -65,7 +68,8 @@ def parallel(state: State, node: For, work: P.Poly) -> Task:
     scratch = state.leave_region()
     can_fail = len(state.sites) > sites
     state.outlined[place] = _text(region, can_fail)
-    yield _call(state, region, extent, units, scratch, can_fail)
+    each = 1 if RANGE in node.annotations else CHUNKS_EACH
+    yield _call(state, region, extent, units, scratch, can_fail, each)
 
 
 def _range(state: State, node: For, start: Value, sites: int) -> Task:
@@ -135,7 +139,9 @@ def _text(region: Region, can_fail: bool) -> str:
     return "\n".join(lines)
 
 
-def _call(state: State, region: Region, extent: Value, units: Value, scratch: P.Poly, can_fail: bool) -> Task:
+def _call(
+    state: State, region: Region, extent: Value, units: Value, scratch: P.Poly, can_fail: bool, each: int
+) -> Task:
     """Run the loop: on this thread when there is little to do, else on several."""
     b = state.builder
     env = f"%{b.fresh('env')}"
@@ -168,7 +174,7 @@ def _call(state: State, region: Region, extent: Value, units: Value, scratch: P.
     most = b.here(f"sdiv i64 {units.ref}, {units_per_chunk}", "int64")
     shared = b.here(
         f"call i32 {run.ref}(ptr %ctx, ptr @{quoted(region.name)}, ptr {env}, i64 {extent.ref}, "
-        f"i64 {bytes_needed.ref}, ptr {workspace.ref}, i64 {most.ref})",
+        f"i64 {bytes_needed.ref}, ptr {workspace.ref}, i64 {most.ref}, i64 {each})",
         "int32", "status",
     )  # fmt: skip
     b.branch(join)

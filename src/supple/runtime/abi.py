@@ -124,7 +124,7 @@ API = (
     "arena_get",  # ptr(i64 bytes)            64-byte aligned; null when out of memory
     "arena_put",  # void(ptr arena)           null is fine
     "describe",  # void(ptr result)           fills in what follows the pointer to the result
-    "parallel",  # i32(ptr ctx, ptr body, ptr env, i64 extent, i64 scratch bytes, ptr workspace, i64 most chunks)
+    "parallel",  # i32(ptr ctx, body, env, i64 extent, i64 scratch bytes, ptr workspace, i64 most chunks, i64 a thread)
 )
 """Names and signatures of the runtime's functions, in table order."""
 

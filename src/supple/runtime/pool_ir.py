@@ -1,11 +1,12 @@
 """The pool of threads as LLVM IR. ``pool`` is its face in Python; ``docs/architecture.md`` ("Threads") tells the story.
 
 Every worker has a slot ``{i32 ticket, i32 parked}``, a cache line of its own. To run a job the caller takes the pool's
-lock, writes the job down, and sets the ticket of each worker it wants. Whoever changes a ticket from 1 to 0 runs that
-chunk: the worker, or the caller itself when it has finished its own chunk and the worker has not come yet (it was
-asleep, or the machine is busy). So the caller never waits for a worker to wake up, only for chunks that are running.
-The job stays as it is until the last of them is done, and a ticket that was taken belongs to the job that is written
-down now, however late the taker is.
+lock, writes the job down, and sets the ticket of each worker it wants. A worker that changes its ticket from 1 to 0
+takes part: like the caller it takes the next chunk from a counter until none is left. There are a few chunks a thread,
+so a worker that comes late (it was asleep, or the machine is busy) does less and the caller more; tickets that are not
+taken when no chunk is left the caller takes back. So the caller never waits for a worker to wake up, only for chunks
+that are running. The job stays as it is until all who take part are done, and a ticket that was taken belongs to the
+job that is written down now, however late the taker is.
 
 A worker without work looks at its ticket for a while, then says so in ``parked`` and sleeps on the ticket; who sets a
 ticket looks at ``parked`` afterwards. Both are sequentially consistent, so one of the two sees the other. The caller
@@ -35,7 +36,7 @@ _SHARED = """
 SERIAL_IR = (
     _SHARED
     + r"""
-define i32 @parallel(ptr %ctx, ptr %body, ptr %env, i64 %extent, i64 %scratch, ptr %workspace, i64 %most) {
+define i32 @parallel(ptr %ctx, ptr %body, ptr %env, i64 %extent, i64 %scratch, ptr %workspace, i64 %most, i64 %each) {
   %status = call i32 %body(ptr %ctx, ptr %env, i64 0, i64 %extent, ptr %workspace)
   ret i32 %status
 }
@@ -67,7 +68,8 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 @job_extent = internal global i64 0
 @job_chunks = internal global i64 0
 @job_scratch = internal global i64 0
-@job_pending = internal global i32 0, align 128    ; chunks of workers that are not done
+@job_next = internal global i64 0, align 128       ; the next chunk that nobody has taken
+@job_pending = internal global i32 0, align 128    ; workers that are asked and not done
 @job_waits = internal global i32 0                 ; the caller sleeps, or is about to
 @job_error_lock = internal global i32 0, align 128
 @job_status = internal global i32 0
@@ -140,33 +142,45 @@ define internal i64 @pool_begin(i64 %index) {
   ret i64 %begin
 }
 
-; Runs one chunk with a context of its own. Without a workspace (on a worker) it gets one.
-define internal void @pool_chunk(i64 %index, ptr %given) {
+; Runs chunks until none is left, with a context of its own. Without a workspace (on a worker) it gets one.
+define internal void @pool_share(ptr %given) {
   %ctx = alloca [64 x i8], align 16
-  call void @llvm.memset.p0.i64(ptr align 16 %ctx, i8 0, i64 64, i1 false)
   %body = load ptr, ptr @job_body
   %env = load ptr, ptr @job_env
-  %next = add i64 %index, 1
-  %begin = call i64 @pool_begin(i64 %index)
-  %end = call i64 @pool_begin(i64 %next)
+  %chunks = load i64, ptr @job_chunks
   %bytes = load i64, ptr @job_scratch
   %owns = icmp ne ptr %given, null
   %nothing = icmp eq i64 %bytes, 0
   %ready = or i1 %owns, %nothing
-  br i1 %ready, label %run, label %get
+  br label %claim
+claim:
+  %own = phi ptr [ null, %0 ], [ %own.now, %run ]
+  %index = atomicrmw add ptr @job_next, i64 1 monotonic
+  %some = icmp ult i64 %index, %chunks
+  br i1 %some, label %bounds, label %done
+bounds:
+  call void @llvm.memset.p0.i64(ptr align 16 %ctx, i8 0, i64 64, i1 false)
+  %next = add i64 %index, 1
+  %begin = call i64 @pool_begin(i64 %index)
+  %end = call i64 @pool_begin(i64 %next)
+  %has = icmp ne ptr %own, null
+  %fine = or i1 %has, %ready
+  br i1 %fine, label %enter, label %get
 get:
   %got = call ptr @arena_get(i64 %bytes)
   %none = icmp eq ptr %got, null
-  br i1 %none, label %failed, label %run
+  br i1 %none, label %failed, label %enter
+enter:
+  %own.now = phi ptr [ %own, %bounds ], [ %got, %get ]
+  %workspace = select i1 %owns, ptr %given, ptr %own.now
+  br label %run
 run:
-  %own = phi ptr [ null, %0 ], [ %got, %get ]
-  %workspace = phi ptr [ %given, %0 ], [ %got, %get ]
   %status = call i32 %body(ptr %ctx, ptr %env, i64 %begin, i64 %end, ptr %workspace)
-  call void @arena_put(ptr %own)
   %good = icmp eq i32 %status, 0
-  br i1 %good, label %done, label %failed
+  br i1 %good, label %claim, label %failed
 failed:
   %why = phi i32 [ 4, %get ], [ %status, %run ]
+  %held = phi ptr [ null, %get ], [ %own.now, %run ]
   br label %lock
 lock:
   %taken = cmpxchg ptr @job_error_lock, i32 0, i32 1 acquire monotonic
@@ -189,10 +203,12 @@ unlock:
   store atomic i32 0, ptr @job_error_lock release, align 4
   br label %done
 done:
+  %left = phi ptr [ %own, %claim ], [ %held, %unlock ]
+  call void @arena_put(ptr %left)
   ret void
 }
 
-; takes the chunk of a slot; false when somebody else has it
+; takes the ticket of a slot; false when somebody else has it, or none is set
 define internal i1 @pool_take(ptr %slot) {
   %look = load atomic i32, ptr %slot monotonic, align 4
   %set = icmp eq i32 %look, 1
@@ -260,7 +276,7 @@ rise:
   store atomic i32 0, ptr %parked seq_cst, align 4
   br label %idle
 run:
-  call void @pool_chunk(i64 %index, ptr null)
+  call void @pool_share(ptr null)
   %before = atomicrmw sub ptr @job_pending, i32 1 seq_cst
   %last = icmp eq i32 %before, 1
   br i1 %last, label %tell, label %idle
@@ -316,7 +332,8 @@ define void @pool_after_fork() {
   ret void
 }
 
-define i32 @parallel(ptr %ctx, ptr %body, ptr %env, i64 %extent, i64 %scratch, ptr %workspace, i64 %most) {
+; ``most``: how many chunks are worth their while; ``each``: how many of them a thread may get
+define i32 @parallel(ptr %ctx, ptr %body, ptr %env, i64 %extent, i64 %scratch, ptr %workspace, i64 %most, i64 %each) {
   %limit = load atomic i32, ptr @pool_limit monotonic, align 4
   %limit.wide = zext i32 %limit to i64
   %a = icmp slt i64 %most, %limit.wide
@@ -346,7 +363,12 @@ share:
   %there = phi i64 [ %have.wide, %look ], [ %grown, %grow ]
   %too.few = icmp ult i64 %there, %beside
   %others = select i1 %too.few, i64 %there, i64 %beside
-  %chunks = add i64 %others, 1
+  %threads = add i64 %others, 1
+  %fine = mul i64 %threads, %each
+  %d = icmp slt i64 %fine, %most
+  %e = select i1 %d, i64 %fine, i64 %most
+  %f = icmp slt i64 %e, %extent
+  %chunks = select i1 %f, i64 %e, i64 %extent
   store ptr %ctx, ptr @job_ctx
   store ptr %body, ptr @job_body
   store ptr %env, ptr @job_env
@@ -354,6 +376,7 @@ share:
   store i64 %chunks, ptr @job_chunks
   store i64 %scratch, ptr @job_scratch
   store i32 0, ptr @job_status
+  store i64 0, ptr @job_next
   %others.narrow = trunc i64 %others to i32
   store atomic i32 0, ptr @job_waits seq_cst, align 4
   store atomic i32 %others.narrow, ptr @job_pending seq_cst, align 4
@@ -391,26 +414,25 @@ rouse:
   br label %posted
 posted:
   %i.next = add i64 %i, 1
-  %rest = icmp ult i64 %i.next, %chunks
+  %rest = icmp ult i64 %i.next, %threads
   br i1 %rest, label %post, label %own
 own:
-  call void @pool_chunk(i64 0, ptr %workspace)
-  br label %steal
-steal:
-  %j = phi i64 [ %others, %own ], [ %j.next, %stolen ]
+  call void @pool_share(ptr %workspace)
+  br label %recall
+recall:      ; workers that have not come need not come any more
+  %j = phi i64 [ %others, %own ], [ %j.next, %recalled ]
   %j.slot = getelementptr [128 x i8], ptr @pool_slots, i64 %j
   %free = call i1 @pool_take(ptr %j.slot)
-  br i1 %free, label %run, label %stolen
-run:
-  call void @pool_chunk(i64 %j, ptr %workspace)
+  br i1 %free, label %cancel, label %recalled
+cancel:
   %ignored = atomicrmw sub ptr @job_pending, i32 1 seq_cst
-  br label %stolen
-stolen:
+  br label %recalled
+recalled:
   %j.next = sub i64 %j, 1
   %j.more = icmp ugt i64 %j.next, 0
-  br i1 %j.more, label %steal, label %wait
+  br i1 %j.more, label %recall, label %wait
 wait:
-  %tries = phi i32 [ 0, %stolen ], [ %tries.next, %pause ], [ %tries.next, %yield ]
+  %tries = phi i32 [ 0, %recalled ], [ %tries.next, %pause ], [ %tries.next, %yield ]
   %pending = load atomic i32, ptr @job_pending seq_cst, align 4
   %finished = icmp eq i32 %pending, 0
   br i1 %finished, label %done, label %pause

@@ -46,6 +46,8 @@ from supple.schedule import loops as L
 from supple.schedule.merge import can_merge, merge
 from supple.schedule.operands import Operands
 from supple.schedule.tiles import (
+    BLOCKS_EACH,
+    LEAST_TILES,
     PACK_ROWS,
     ROWS_TO_SHARE,
     SMALL_ROWS,
@@ -187,7 +189,11 @@ class ContractionRule(Operands):
         cores = max(1, self.target.cores)
         many = L.at_least(full, -(-ROWS_TO_SHARE // tile.rows))
         fewest = sizes.bind("fewest", L.ratio(full, most))
-        shared = sizes.bind("shared", L.choose(many, L.mul(L.ceildiv(fewest, cores), cores), fewest))
+        # enough blocks for a thread that comes late to leave some to the others, but not of less than a few tiles
+        few = E.Min(L.number(BLOCKS_EACH * cores), L.div(full, LEAST_TILES))
+        shared = sizes.bind(
+            "shared", L.choose(many, L.plain(E.Max(L.mul(L.ceildiv(fewest, cores), cores), few)), fewest)
+        )
         per_block = sizes.bind("per_block", L.plain(E.Max(L.ratio(full, shared), L.number(1))))
         blocks = sizes.bind("blocks", L.ratio(full, per_block))
         wanted = L.choose(many, L.plain(E.Max(L.ratio(L.number(cores), blocks), L.number(1))), panels)

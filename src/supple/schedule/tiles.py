@@ -25,6 +25,12 @@ TRANSPOSE_DEPTH = 16
 """How far along the reduction a vector of columns is transposed at a time: a cache line of float32."""
 
 
+BLOCKS_EACH = 4
+"""Blocks of rows for each thread, where there are rows enough."""
+
+LEAST_TILES = 4
+"""Row tiles that a block should have: each block reads the right operand from the second-level cache or beyond."""
+
 ROWS_TO_SHARE = 128
 """From this many rows on, threads share rows; below, columns."""
 
