@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
+# Supple's modules are compiled to bytecode once, not in every process of the demo and the tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint types layers unit format clean
 
 demo: $(VENV)/.installed
