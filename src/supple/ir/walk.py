@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from supple.ir.expr import Var
 from supple.ir.module import IRModule
-from supple.ir.node import Node, children, replace, walked
+from supple.ir.node import Node, Stmt, children, replace, walked
 from supple.ir.types import PrimType
 
 
@@ -41,12 +41,33 @@ def pre_order(root: Node) -> Iterator[Node]:
             stack.extend(below)
 
 
-def transform(root: Node, rewrite: Callable[[Node], Node | None], *, into_types: bool = True) -> Node:
+def statements(root: Node) -> Iterator[Stmt]:
+    """Every statement below and including ``root`` once, parents first. Expressions hold none, so none is entered."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        current = stack.pop()
+        if id(current) not in seen:
+            seen.add(id(current))
+            if isinstance(current, Stmt):
+                yield current
+            below = _statements_below(current)
+            below.reverse()
+            stack.extend(below)
+
+
+def _statements_below(parent: Node) -> list[Node]:
+    return [child for child in children(parent) if isinstance(child, Stmt)]
+
+
+def transform(
+    root: Node, rewrite: Callable[[Node], Node | None], *, into_types: bool = True, into_expressions: bool = True
+) -> Node:
     """Rebuild bottom-up. ``rewrite`` sees each node after its children were rebuilt and returns a replacement or None.
 
     Nodes whose children did not change are kept (same object), and shared nodes are rewritten once, so the result
     shares as the input did. With ``into_types`` variables are rebuilt when their types change: definition and uses
-    alike, since they are one object.
+    alike, since they are one object. Without ``into_expressions`` only statements are rewritten.
     """
     done: dict[int, Node] = {}
     stack: list[tuple[Node, list[Node] | None]] = [(root, None)]  # with what is below, once that was pushed
@@ -56,7 +77,7 @@ def transform(root: Node, rewrite: Callable[[Node], Node | None], *, into_types:
         if id(current) in done:
             continue
         if below is None:
-            below = children(current, into_types)
+            below = children(current, into_types) if into_expressions else _statements_below(current)
             waiting: list[tuple[Node, list[Node] | None]] = [(c, None) for c in below if id(c) not in done]
             if waiting:
                 stack.append((current, below))
