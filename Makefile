@@ -4,6 +4,12 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
+# Supple's modules are compiled to bytecode once, not in every process of the demo and the tests.
+unexport PYTHONDONTWRITEBYTECODE
+
+# Two at a time: what checks the text has one thread each, and the tests begin beside the longest of them.
+MAKEFLAGS += --jobs=2
+
 .PHONY: demo test lint types layers unit format clean
 
 demo: $(VENV)/.installed

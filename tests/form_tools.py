@@ -55,17 +55,18 @@ def both(text: str, *args: Any, times: int = 2) -> Any:
     """The result of ``main``, after comparing interpreter and native code in results, effects and failures; nothing
     native may be left behind."""
     before = settled()
-    vm = machine(text)
+    mod = module(text)
+    vm = VirtualMachine(supple.compile(mod), supple.cpu())
     result = None
     for _ in range(times):
         mine, theirs = copied(args), copied(args)
-        expected = Interpreter(module(text)).run("main", *mine)
+        expected = Interpreter(mod).run("main", *mine)
         result = vm["main"](*theirs)
         same(result, expected)
         for a, b in zip(theirs, mine, strict=True):
             same(a, b)
     del theirs, expected, mine
     shown = copied(result)
-    del result, vm
+    del result, vm, mod
     assert settled() == before, "native objects are left"
     return shown

@@ -15,11 +15,12 @@ from host_tools import python_frames
 from kernel_tools import Kernel
 from test_ops_registry import (
     CASES,
-    ShapeOf,
     arrays_of,
     flat,
+    has_symbols,
     ids,
-    lower_and_run,
+    interpreted,
+    lowered,
     prepared,
     reference,
     symbol_table,
@@ -32,14 +33,14 @@ from supple.base import dtypes
 from supple.base.errors import ArgumentError
 from supple.base.target import host, target
 from supple.build import te
-from supple.build.te import TensorValue, as_placeholders, create_prim_func
+from supple.build.te import TensorValue, create_prim_func
 from supple.codegen.kernel import emit_kernel
 from supple.codegen.llvm import compile_text
 from supple.interp.graph import Interpreter
 from supple.interp.loops import run_prim_func
 from supple.ir import expr as E
 from supple.ir import intrinsics as T_
-from supple.ir.expr import IntImm, Var, cast, const
+from supple.ir.expr import Var, cast, const
 from supple.ir.intrinsics import intrinsic
 from supple.ir.loop import PrimFunc
 from supple.ir.op import Op
@@ -373,24 +374,15 @@ def test_operators_take_bfloat16(op: Op, sample: Sample) -> None:
     expected = reference(op, sample, arrays, call.attrs)
     for symbolic in (False, True):
         symbols = symbol_table(sample) if symbolic else None
-        if symbolic and not symbols and symbols is None:
+        if symbolic and not has_symbols(sample):
             continue
         args = variables(arrays, symbols)
         call = op(*args, **sample.attrs)
-        assert op.lower is not None
-        lowered = [
-            [IntImm(v, "int64") for v in a.values] if isinstance(a, ShapeOf) else b
-            for a, b in zip(arrays, args, strict=True)
-        ]
-        interpreted = lower_and_run(op, lowered, call.attrs, arrays, True)
-        tensors, inputs = as_placeholders(lowered)
-        result = op.lower(*tensors, **call.attrs)
-        func, _ = create_prim_func(
-            [t for t, _ in inputs], [result] if isinstance(result, TensorValue) else list(result)
-        )
-        native = [np.empty_like(value, order="C") for value in interpreted]
+        func = lowered(op, args, call.attrs, arrays)
+        results = interpreted(func, arrays)
+        native = [np.empty_like(value, order="C") for value in results]
         run_kernel(func, *(np.array(a, order="C") for a in flat(arrays)), *native)
-        for value, again, wanted in zip(native, interpreted, expected, strict=True):
+        for value, again, wanted in zip(native, results, expected, strict=True):
             assert_near(again, wanted)
             assert_near(value, wanted)
 

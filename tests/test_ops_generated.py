@@ -11,12 +11,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from kernel_tools import Kernel
-from test_ops_registry import flat, lower_and_run, tolerance, variables
+from test_ops_registry import flat, interpreted, lowered, tolerance, variables
 
 from supple.base import dtypes
 from supple.build.infer import infer
-from supple.build.te import TensorValue, as_placeholders, create_prim_func
-from supple.ir.expr import IntImm
 from supple.ir.op import Op
 from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import ShapeOf, random_array
@@ -55,14 +53,8 @@ def check(name: str, args: list[Any], attrs: dict[str, Any], expected: Any, *, s
     plain = [list(a.values) if isinstance(a, ShapeOf) else a for a in args]
     result = op.ref(*plain, **call.attrs)
     compare(list(result) if isinstance(result, (tuple, list)) else [result], wanted)
-    lowered: list[Any] = []
-    for a, b in zip(args, given_args, strict=True):
-        lowered.append([IntImm(v, "int64") for v in a.values] if isinstance(a, ShapeOf) else b)
-    compare(lower_and_run(op, lowered, call.attrs, args, True), wanted)
-    tensors, inputs = as_placeholders(lowered)
-    assert op.lower is not None
-    made = op.lower(*tensors, **call.attrs)
-    func, _ = create_prim_func([t for t, _ in inputs], [made] if isinstance(made, TensorValue) else list(made))
+    func = lowered(op, given_args, call.attrs, args)
+    compare(interpreted(func, args), wanted)
     outputs = [np.empty_like(e, order="C") for e in wanted]
     Kernel(func)(*(np.array(a, order="C") for a in flat(args)), *outputs)
     compare(outputs, wanted)

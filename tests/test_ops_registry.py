@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from supple.build.te import TensorValue, as_placeholders, create_prim_func
 from supple.interp.loops import run_prim_func, symbol_values
 from supple.ir.expr import Call, IntImm, Var, as_expr
 from supple.ir.graph import ShapeExpr
+from supple.ir.loop import PrimFunc
 from supple.ir.op import OPS, Op
 from supple.ir.structural import assert_structural_equal
 from supple.ir.types import TensorType, TupleType, prim_type
@@ -88,13 +90,23 @@ def flat(arrays: list[Any]) -> list[Any]:
     ]
 
 
-def lower_and_run(op: Op, args: list[Any], attrs: dict[str, Any], arrays: list[Any], vectorized: bool) -> list[Any]:
+def lowered(op: Op, args: list[Any], attrs: dict[str, Any], arrays: list[Any]) -> PrimFunc:
+    """The loop function of a call; ``args`` are `variables` of ``arrays``."""
+    given = [
+        [IntImm(v, "int64") for v in a.values] if isinstance(a, ShapeOf) else b
+        for a, b in zip(arrays, args, strict=True)
+    ]
     assert op.lower is not None
-    tensors, inputs = as_placeholders(args)
+    tensors, inputs = as_placeholders(given)
     result = op.lower(*tensors, **attrs)
     outputs = [result] if isinstance(result, TensorValue) else list(result)
     func, extra = create_prim_func([t for t, _ in inputs], outputs)
     assert not extra, "the samples' symbols all stand alone in a shape"
+    return func
+
+
+def interpreted(func: PrimFunc, arrays: list[Any], *, vectorized: bool = True) -> list[Any]:
+    """What the interpreter makes of a loop function that takes ``arrays``."""
     values = flat(arrays)
     probe = type(func)(func.params[: len(values)], func.body)
     symbols = symbol_values(probe, values)
@@ -114,9 +126,32 @@ def tolerance(dtype: np.dtype[Any], actual: Any, expected: Any) -> None:
         np.testing.assert_array_equal(actual, expected)
 
 
-@pytest.mark.parametrize("symbolic", [False, True], ids=["static", "symbolic"])
-@pytest.mark.parametrize(("op", "sample"), CASES, ids=ids)
-def test_type_and_lowering_agree_with_the_reference(op: Op, sample: Sample, symbolic: bool) -> None:
+def forms(*names: str) -> Any:
+    """Each sample in each form. Where it has no symbols, ``symbolic`` is ``static``, which is tested once."""
+    found = [
+        pytest.param(op, sample, form, id=f"{ids(op)}-{ids(sample)}-{form}")
+        for (op, sample), symbolic in zip(CASES, symbolic_cases(), strict=True)
+        for form in dict.fromkeys(name if symbolic else name.replace("symbolic", "static") for name in names)
+    ]
+    return pytest.mark.parametrize(("op", "sample", "form"), found)
+
+
+@functools.cache
+def symbolic_cases() -> list[bool]:
+    """Which samples have extents that symbols can stand for."""
+    return [has_symbols(prepared(op, sample)) for op, sample in CASES]
+
+
+def has_symbols(sample: Sample) -> bool:
+    symbols = symbol_table(sample)
+    if symbols is not None:
+        variables(arrays_of(sample), symbols)
+    return bool(symbols)
+
+
+@forms("static", "symbolic")
+def test_type_and_lowering_agree_with_the_reference(op: Op, sample: Sample, form: str) -> None:
+    symbolic = form == "symbolic"
     sample = prepared(op, sample)
     arrays = arrays_of(sample)
     symbols = symbol_table(sample) if symbolic else None
@@ -132,14 +167,11 @@ def test_type_and_lowering_agree_with_the_reference(op: Op, sample: Sample, symb
         dims = tensor_dims(ty)
         assert dims is not None
         assert tuple(evaluate(d, values) for d in dims) == value.shape
-    lowered_args = [
-        [IntImm(v, "int64") for v in a.values] if isinstance(a, ShapeOf) else b
-        for a, b in zip(arrays, args, strict=True)
-    ]
+    func = lowered(op, args, call.attrs, arrays)
     # one iteration at a time is slow: only where there are few
     small = sum(np.size(b) for b in flat(arrays)) * expected[0].size < 3000
     for vectorized in (True, False) if small else (True,):
-        results = lower_and_run(op, lowered_args, call.attrs, arrays, vectorized)
+        results = interpreted(func, arrays, vectorized=vectorized)
         for actual, value in zip(results, expected, strict=True):
             assert actual.shape == value.shape
             tolerance(value.dtype, actual, value)

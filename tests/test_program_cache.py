@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from supple.base.disk_cache import DiskCache
+from supple.runtime import native
 
 PROGRAM = """
 import sys
@@ -76,6 +78,31 @@ def test_many_processes_at_once(tmp_path: Path) -> None:
         out, error = process.communicate()
         assert process.returncode == 0 and out.strip() in ("compiled", "found"), error
     assert not [f for f in (tmp_path / "cache").glob("*/*") if "." in f.name]  # no draft is left
+
+
+def test_the_runtimes_own_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    native.runtime()  # whose code is loaded by now
+    cache = DiskCache(tmp_path / "cache")
+    compiled: list[None] = []
+    machine = native._machine
+
+    def counted() -> Any:
+        compiled.append(None)
+        return machine()
+
+    monkeypatch.setattr(native, "shared_cache", lambda: cache)
+    monkeypatch.setattr(native, "_machine", counted)
+
+    def answer(number: int) -> int:
+        library = native.load_text(f"define i64 @answer() {{\n  ret i64 {number}\n}}\n", ["answer"])
+        result: int = ctypes.CFUNCTYPE(ctypes.c_int64)(library.addresses["answer"])()
+        return result
+
+    assert [answer(42), answer(42), len(compiled)] == [42, 42, 1]
+    assert [answer(43), len(compiled)] == [43, 2]
+    for file in cache.directory.glob("*/*"):
+        file.write_bytes(file.read_bytes()[:-1] + b"?")
+    assert [answer(42), answer(42), len(compiled)] == [42, 42, 3]  # damaged files are not loaded
 
 
 def test_bytes_by_key(tmp_path: Path) -> None:

@@ -307,10 +307,18 @@ def processes_end(*pids):
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def programs_are_kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the processes compile is the same in all of them: the first one compiles it, the others load it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUPPLE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 def run(body: str, *, timeout: float = 120, **environment: str) -> str:
     """Run a program in a process of its own; it must end by itself, with nothing on its standard error."""
     text = PROGRAM + textwrap.dedent(body)
-    env = {**os.environ, "PYTHONPATH": SOURCES, "SUPPLE_CHECK": "0", "SUPPLE_CACHE": "0", **environment}
+    env = {**os.environ, "PYTHONPATH": SOURCES, "SUPPLE_CHECK": "0", **environment}
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=timeout, env=env)
     assert done.returncode == 0 and not done.stderr, f"{done.returncode}: {done.stderr}"
     return done.stdout

@@ -20,12 +20,12 @@ from supple.ir.loop import (
     While,
 )
 from supple.ir.node import Node, Stmt
-from supple.ir.walk import pre_order
+from supple.ir.walk import pre_order, statements
 
 
 def leaves_early(body: Stmt) -> bool:
     """Whether a loop body may leave early (in a nested loop too, which is seldom worth telling apart)."""
-    return any(isinstance(n, (Break, Continue, Return)) for n in pre_order(body))
+    return any(isinstance(n, (Break, Continue, Return)) for n in statements(body))
 
 
 def can_vectorize(var: Var, body: Stmt, *, trusted: bool = False) -> bool:

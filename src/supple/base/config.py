@@ -5,7 +5,7 @@ Every setting is read once, at import, and is documented here:
 =====================  ==========================================================================
 ``SUPPLE_CHECK``       ``1`` freezes IR nodes and verifies after every pass (always on in tests)
 ``SUPPLE_DUMP``        a directory that receives the module's text after every pass
-``SUPPLE_CACHE``       a directory for compiled programs, or ``0`` for none (default: the user's cache directory)
+``SUPPLE_CACHE``       a directory for compiled code, or ``0`` for none (default: the user's cache directory)
 ``SUPPLE_TIME_PASSES`` ``1`` prints after every compilation how long each step took, to standard error
 ``SUPPLE_NUM_THREADS`` how many threads kernels may use (default: all cores)
 ``NO_COLOR``           set to anything: no colour in printed modules and diagnostics

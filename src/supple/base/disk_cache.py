@@ -10,12 +10,15 @@ A library for this (diskcache) takes as long to import as a cached program may t
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import secrets
 import stat
 import warnings
 from pathlib import Path
+
+from supple.base.config import config
 
 _DIGEST = 16
 _MAGIC = b"supple1\n"
@@ -104,6 +107,12 @@ class DiskCache:
             with contextlib.suppress(OSError):
                 file.unlink()
             total -= size
+
+
+@functools.cache
+def shared_cache() -> DiskCache | None:
+    """The cache of this process (``SUPPLE_CACHE``); None where nothing is kept."""
+    return None if config.cache_dir is None else DiskCache(config.cache_dir)
 
 
 def _digest(payload: bytes) -> bytes:

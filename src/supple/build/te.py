@@ -38,7 +38,7 @@ from supple.ir.loop import (
 )
 from supple.ir.node import Expr, Node, Stmt, Type, ignored, node
 from supple.ir.types import TensorType, TupleType, prim_type
-from supple.ir.walk import free_symbols, post_order, substitute, transform
+from supple.ir.walk import free_symbols, post_order, statements, substitute, transform
 from supple.sym.relate import tensor_dims
 
 
@@ -284,11 +284,11 @@ def create_prim_func(
 
 def _bound_in(body: Stmt) -> list[Var]:
     bound: list[Var] = []
-    for found in post_order(body):
+    for found in statements(body):
         if isinstance(found, For):
             bound.append(found.loop_var)
-        elif isinstance(found, IterVar):
-            bound.append(found.var)
+        elif isinstance(found, SBlock):
+            bound.extend(it.var for it in found.iter_vars)
     return bound
 
 

@@ -25,7 +25,7 @@ from supple.ir.loop import (
     seq,
 )
 from supple.ir.node import Expr, Node, Stmt, children
-from supple.ir.walk import pre_order, substitute
+from supple.ir.walk import pre_order, statements, substitute
 from supple.schedule.loops import RANGE
 
 UNITS_PER_NANOSECOND = 16
@@ -85,8 +85,12 @@ def estimate(root: For, target: Target) -> Expr:
             stack.append((node.body, path, unrolled, copies, halves))
         elif isinstance(node, (BufferStore, Bind, Evaluate)):
             count(node, path, unrolled, copies, halves)
-    inner = {id(n.loop_var) for n in pre_order(root) if isinstance(n, For)}
-    inner |= {id(n.var) for n in pre_order(root) if isinstance(n, Bind)}
+    inner: set[int] = set()
+    for found in statements(root):
+        if isinstance(found, For):
+            inner.add(id(found.loop_var))
+        elif isinstance(found, Bind):
+            inner.add(id(found.var))
     total: Expr = E.const(0, "int64")
     for key, units in leaves.items():
         product: Expr = E.const(max(1, units), "int64")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
+from types import GeneratorType
 from typing import Any, TypeAlias
 
 from supple.analysis.bounds import Context
@@ -231,8 +232,8 @@ def drive(state: State, dispatch: Callable[[State, Any], Any], root: Any) -> Any
     item = root
     while True:
         if item is not None:
-            made = item if isinstance(item, Generator) else dispatch(state, item)
-            if isinstance(made, Generator):
+            made = item if type(item) is GeneratorType else dispatch(state, item)
+            if type(made) is GeneratorType:
                 stack.append(made)
                 item, sent = None, None
             else:

@@ -17,8 +17,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from supple.base.config import config
-from supple.base.disk_cache import DiskCache
+from supple.base.disk_cache import shared_cache
 from supple.base.target import Target
 from supple.ir.module import IRModule
 from supple.ir.op import Op
@@ -34,7 +33,7 @@ class _Unknown(Exception):  # noqa: N818 - control flow, not an error
 
 def key_of(mod: IRModule, target: Target, results: str, alias: str | None) -> str | None:
     """The name of a program on disk; None when it cannot be kept."""
-    if _cache() is None:
+    if shared_cache() is None:
         return None
     try:
         whole = fingerprint(mod, _check_op)
@@ -52,7 +51,7 @@ def _check_op(op: Op) -> None:
 
 def load(key: str) -> Program | None:
     """The program of a key, or None."""
-    cache = _cache()
+    cache = shared_cache()
     data = None if cache is None else cache.get(key)
     if data is None:
         return None
@@ -65,14 +64,9 @@ def load(key: str) -> Program | None:
 
 def store(key: str, program: Program) -> None:
     """Keep a program, unless it is very large."""
-    cache = _cache()
+    cache = shared_cache()
     if cache is not None and sum(getattr(c, "nbytes", 0) for c in program.constants) <= LARGEST:
         cache.put(key, pickle.dumps(program, protocol=pickle.HIGHEST_PROTOCOL))
-
-
-@functools.cache
-def _cache() -> DiskCache | None:
-    return None if config.cache_dir is None else DiskCache(config.cache_dir)
 
 
 @functools.cache

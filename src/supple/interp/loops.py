@@ -367,6 +367,8 @@ class _Run:
 def check_bounds(buffer: Var, index: tuple[Array, ...], shape: tuple[int, ...], mask: Array | None) -> None:
     """Raise `ExecutionError` when an index that is needed lies outside the buffer."""
     for d, (i, extent) in enumerate(zip(index, shape, strict=True)):
+        if np.ndim(i) == 0 and mask is None and 0 <= int(i) < extent:
+            continue  # one number needs no arrays
         bad = (np.asarray(i) < 0) | (np.asarray(i) >= extent)
         if mask is not None:
             bad = bad & mask

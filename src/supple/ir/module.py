@@ -8,7 +8,7 @@ from typing import Any
 from supple.base.registry import did_you_mean
 from supple.ir.graph import ExternFunc, Function, GlobalVar
 from supple.ir.loop import PrimFunc
-from supple.ir.node import _FIELDS, Node, Role
+from supple.ir.node import Node, Role, declare_fields
 
 BaseFunc = Function | PrimFunc | ExternFunc
 
@@ -136,4 +136,4 @@ class IRModule(Node):
 MODULE_CALL: list[Any] = []
 """What calling a module makes; filled by the level that compiles."""
 
-_FIELDS[IRModule] = (("functions", Role.USE), ("attrs", Role.USE))
+declare_fields(IRModule, (("functions", Role.USE), ("attrs", Role.USE)))

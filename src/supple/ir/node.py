@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar, dataclass_transform
 
 from supple.base.config import config
@@ -47,6 +47,9 @@ def pattern(**kwargs: Any) -> Any:
 
 
 _FIELDS: dict[type, tuple[tuple[str, Role], ...]] = {}
+_WALKED: dict[type, tuple[str, ...]] = {}
+_WALKED_WITH_TYPES: dict[type, tuple[str, ...]] = {}
+_GIVEN: dict[type, tuple[str, ...]] = {}
 
 
 def fields(cls: type[Node]) -> tuple[tuple[str, Role], ...]:
@@ -55,13 +58,32 @@ def fields(cls: type[Node]) -> tuple[tuple[str, Role], ...]:
     return _FIELDS[cls]
 
 
+_PLAIN = ("bool", "float", "int", "str", "str | None", "tuple[int, ...]")
+"""Declared types that hold no nodes, as they are written."""
+
+
+def declare_fields(cls: type[Node], found: tuple[tuple[str, Role], ...], plain: Collection[str] = ()) -> None:
+    """What `fields` and `walked` of a class say from now on; ``plain`` names the fields that hold no nodes."""
+    _FIELDS[cls] = found
+    _WALKED[cls] = tuple(name for name, role in found if role is not Role.IGNORE and name not in plain)
+    _WALKED_WITH_TYPES[cls] = _WALKED[cls] + tuple(name for name, _ in found if name == "ty")
+
+
+def is_node_class(cls: type) -> bool:
+    """Whether the fields of a class are known."""
+    return cls in _FIELDS
+
+
+def walked(cls: type[Node], with_types: bool = False) -> tuple[str, ...]:
+    """The names of the fields that walkers enter, in the order of `fields`; ``with_types``: and of its type, last."""
+    return (_WALKED_WITH_TYPES if with_types else _WALKED)[cls]
+
+
 def _write_once(self: Node, name: str, value: object) -> None:
-    try:
-        object.__getattribute__(self, name)
-    except AttributeError:
-        object.__setattr__(self, name, value)
-        return
-    raise AttributeError(f"{type(self).__name__}.{name}: IR nodes are immutable; build a new node instead")
+    """Fields that follow from the others (``init=False``) are set once, after construction; nothing else ever is."""
+    if name in _GIVEN.get(type(self), ()) or hasattr(self, name):
+        raise AttributeError(f"{type(self).__name__}.{name}: IR nodes are immutable; build a new node instead")
+    object.__setattr__(self, name, value)
 
 
 @dataclass_transform(
@@ -71,13 +93,15 @@ def node(cls: type[N]) -> type[N]:
     """Class decorator that makes a node kind.
 
     Type checkers see a frozen dataclass; at run time the fields are plain slots (frozen ones cost twice as much to
-    construct), except in check mode, where a second assignment raises.
+    construct), except in check mode, where an assignment raises.
     """
-    made = dataclasses.dataclass(slots=True, eq=False, repr=False)(cls)
+    made = dataclasses.dataclass(slots=True, eq=False, repr=False, frozen=config.check)(cls)
     roles = {f.name: f.metadata.get("role", Role.USE) for f in dataclasses.fields(made)}
     order: tuple[str, ...] = getattr(made, "walk_order", ())
     names = [*order, *(name for name in roles if name not in order)]
-    _FIELDS[made] = tuple((name, roles[name]) for name in names)
+    plain = [f.name for f in dataclasses.fields(made) if f.type in _PLAIN]
+    declare_fields(made, tuple((name, roles[name]) for name in names), plain)
+    _GIVEN[made] = tuple(f.name for f in dataclasses.fields(made) if f.init)
     if config.check:
         made.__setattr__ = _write_once  # type: ignore[assignment]
     return made
@@ -153,22 +177,30 @@ class Stmt(Node):
 
 def replace(old: N, **changes: Any) -> N:
     """A copy of a node with some fields changed (the span is kept)."""
-    return dataclasses.replace(old, **changes)
+    for name in _GIVEN[type(old)]:
+        if name not in changes:
+            changes[name] = getattr(old, name)
+    return type(old)(**changes)
 
 
-def children(parent: Node) -> Iterator[Node]:
-    """The nodes directly below a node, in field order, through tuples and mappings."""
-    for name, role in _FIELDS[type(parent)]:
-        if role is not Role.IGNORE:
-            yield from _nodes_in(getattr(parent, name))
+def children(parent: Node, with_types: bool = False) -> list[Node]:
+    """The nodes directly below a node, in field order, through tuples and mappings; ``with_types``: and its type."""
+    found: list[Node] = []
+    for name in (_WALKED_WITH_TYPES if with_types else _WALKED)[type(parent)]:
+        value = getattr(parent, name)
+        if isinstance(value, Node):
+            found.append(value)
+        elif isinstance(value, _HOLDERS):
+            _gather(value, found)
+    return found
 
 
-def _nodes_in(value: object) -> Iterator[Node]:
-    if isinstance(value, Node):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _nodes_in(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _nodes_in(item)
+_HOLDERS = (tuple, list, dict)
+
+
+def _gather(value: Any, found: list[Node]) -> None:
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, Node):
+            found.append(item)
+        elif isinstance(item, _HOLDERS):
+            _gather(item, found)

@@ -28,7 +28,7 @@ from supple.base.source import Span
 from supple.base.target import Target
 from supple.ir import expr, graph, loop, types
 from supple.ir.module import IRModule
-from supple.ir.node import _FIELDS, Node
+from supple.ir.node import Node, is_node_class
 from supple.ir.op import Op
 from supple.runtime.device import Device
 
@@ -185,7 +185,7 @@ _DECODERS: dict[str, Callable[[Any, list[Node]], Any]] = {
 
 def _node_kinds() -> dict[str, type[Node]]:
     members = (item for module in (types, expr, graph, loop) for item in vars(module).values())
-    kinds = (m for m in members if isinstance(m, type) and issubclass(m, Node) and m in _FIELDS)
+    kinds = (m for m in members if isinstance(m, type) and issubclass(m, Node) and is_node_class(m))
     return {kind.__name__: kind for kind in kinds}
 
 

@@ -101,8 +101,7 @@ class TensorType(Type):
         if values is not None and self.ndim != len(values):
             if self.ndim != -1:
                 raise ValueError(f"TensorType: ndim={self.ndim} contradicts the shape of {len(values)} dimensions")
-            object.__delattr__(self, "ndim")
-            self.ndim = len(values)  # type: ignore[misc]
+            set_field(self, "ndim", len(values))
 
 
 @node
@@ -176,8 +175,7 @@ class ShapeType(Type):
         if self.values is not None and self.ndim != len(self.values):
             if self.ndim != -1:
                 raise ValueError(f"ShapeType: ndim={self.ndim} contradicts {len(self.values)} values")
-            object.__delattr__(self, "ndim")
-            self.ndim = len(self.values)  # type: ignore[misc]
+            set_field(self, "ndim", len(self.values))
 
 
 def _is_values(values: Any) -> bool:

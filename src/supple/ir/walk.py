@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from supple.ir.expr import Var
 from supple.ir.module import IRModule
-from supple.ir.node import Node, Role, children, fields, replace
+from supple.ir.node import Node, Stmt, children, replace, walked
 from supple.ir.types import PrimType
 
 
@@ -22,7 +22,9 @@ def post_order(root: Node) -> Iterator[Node]:
         elif id(current) not in seen:
             seen.add(id(current))
             stack.append((current, True))
-            stack.extend((child, False) for child in reversed(list(children(current))))
+            below = children(current)
+            below.reverse()
+            stack.extend((child, False) for child in below)
 
 
 def pre_order(root: Node) -> Iterator[Node]:
@@ -34,40 +36,61 @@ def pre_order(root: Node) -> Iterator[Node]:
         if id(current) not in seen:
             seen.add(id(current))
             yield current
-            stack.extend(reversed(list(children(current))))
+            below = children(current)
+            below.reverse()
+            stack.extend(below)
 
 
-def transform(root: Node, rewrite: Callable[[Node], Node | None], *, into_types: bool = True) -> Node:
+def statements(root: Node) -> Iterator[Stmt]:
+    """Every statement below and including ``root`` once, parents first. Expressions hold none, so none is entered."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        current = stack.pop()
+        if id(current) not in seen:
+            seen.add(id(current))
+            if isinstance(current, Stmt):
+                yield current
+            below = _statements_below(current)
+            below.reverse()
+            stack.extend(below)
+
+
+def _statements_below(parent: Node) -> list[Node]:
+    return [child for child in children(parent) if isinstance(child, Stmt)]
+
+
+def transform(
+    root: Node, rewrite: Callable[[Node], Node | None], *, into_types: bool = True, into_expressions: bool = True
+) -> Node:
     """Rebuild bottom-up. ``rewrite`` sees each node after its children were rebuilt and returns a replacement or None.
 
     Nodes whose children did not change are kept (same object), and shared nodes are rewritten once, so the result
     shares as the input did. With ``into_types`` variables are rebuilt when their types change: definition and uses
-    alike, since they are one object.
+    alike, since they are one object. Without ``into_expressions`` only statements are rewritten.
     """
     done: dict[int, Node] = {}
-    stack: list[tuple[Node, bool]] = [(root, False)]
+    stack: list[tuple[Node, list[Node] | None]] = [(root, None)]  # with what is below, once that was pushed
     keep: list[Node] = []  # ids stay valid while the nodes live
     while stack:
-        current, expanded = stack.pop()
+        current, below = stack.pop()
         if id(current) in done:
             continue
-        if not expanded:
-            stack.append((current, True))
-            stack.extend((child, False) for child in _rebuilt(current, into_types) if id(child) not in done)
-            continue
-        rebuilt = _with_children(current, done, into_types)
+        if below is None:
+            below = children(current, into_types) if into_expressions else _statements_below(current)
+            waiting: list[tuple[Node, list[Node] | None]] = [(c, None) for c in below if id(c) not in done]
+            if waiting:
+                stack.append((current, below))
+                stack.extend(waiting)
+                continue
+        if isinstance(current, IRModule) or any(done[id(c)] is not c for c in below):
+            rebuilt = _with_children(current, done, into_types)
+        else:
+            rebuilt = current
         replaced = rewrite(rebuilt)
         done[id(current)] = rebuilt if replaced is None else replaced
         keep.append(current)
     return done[id(root)]
-
-
-def _rebuilt(parent: Node, into_types: bool) -> Iterator[Node]:
-    yield from children(parent)
-    if into_types:
-        ty = parent.ty if any(n == "ty" for n, _ in fields(type(parent))) else None  # type: ignore[attr-defined]
-        if isinstance(ty, Node):
-            yield ty
 
 
 def _with_children(parent: Node, done: Mapping[int, Node], into_types: bool) -> Node:
@@ -77,14 +100,12 @@ def _with_children(parent: Node, done: Mapping[int, Node], into_types: bool) -> 
         made.pyfuncs.update(parent.pyfuncs)
         return made
     changes: dict[str, Any] = {}
-    for name, role in fields(type(parent)):
-        if role is Role.IGNORE and not (into_types and name == "ty"):
-            continue
+    for name in walked(type(parent), into_types):
         old = getattr(parent, name)
         new = _map_value(old, done)
         if new is not old:
             changes[name] = new
-    return replace(parent, **changes) if changes else parent
+    return replace(parent, **changes)
 
 
 def _map_value(value: Any, done: Mapping[int, Node]) -> Any:

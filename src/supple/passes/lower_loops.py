@@ -43,7 +43,7 @@ from supple.ir.loop import (
     seq,
 )
 from supple.ir.node import Expr, Node, Stmt
-from supple.ir.walk import pre_order, substitute, transform
+from supple.ir.walk import pre_order, statements, substitute, transform
 
 
 def lower_loops(func: PrimFunc) -> PrimFunc:
@@ -58,7 +58,7 @@ def lower_statement(body: Stmt) -> Stmt:
     def rewrite(node: Node) -> Node | None:
         return _realize(node) if isinstance(node, SBlockRealize) else None
 
-    lowered = transform(_with_empty_reductions(body), rewrite)
+    lowered = transform(_with_empty_reductions(body), rewrite, into_expressions=False)
     assert isinstance(lowered, Stmt)
     return lowered
 
@@ -68,7 +68,7 @@ def _with_empty_reductions(body: Stmt) -> Stmt:
     nest once more, for that case."""
     found: dict[int, Stmt] = {}
     inner: set[int] = set()
-    for node in pre_order(body):
+    for node in statements(body):
         if isinstance(node, For) and id(node) not in inner:
             loops, leaf = _perfect_nest(node)
             inner.update(id(loop) for loop in loops)
@@ -81,7 +81,7 @@ def _with_empty_reductions(body: Stmt) -> Stmt:
     def rewrite(node: Node) -> Node | None:
         return seq([node, found[id(node)]]) if isinstance(node, For) and id(node) in found else None
 
-    made = transform(body, rewrite)
+    made = transform(body, rewrite, into_expressions=False)
     assert isinstance(made, Stmt)
     return made
 

@@ -6,14 +6,13 @@ import ctypes
 import functools
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from supple.base import dtypes
 from supple.runtime import abi
 from supple.runtime.activation import Activation
 from supple.runtime.entry_ir import ENTRY_IR
-from supple.runtime.native import Library, link_builder, runtime
+from supple.runtime.native import Library, load_text, runtime
 from supple.runtime.signature import FastPlan, FunctionInfo
 
 STACK_BUDGET = 200_000
@@ -67,13 +66,13 @@ def _numpy_table() -> Any:
 
 @functools.cache
 def _library() -> Library:
-    """The entry's code; compiled once, never freed."""
+    """The entry's code; loaded once, never freed."""
     imports = {name: _address(getattr(ctypes.pythonapi, name)) for name in _PYTHON}
     table = _numpy_table()
     imports.update((name, table[place]) for name, place in _NUMPY.items())
     own = runtime().library.addresses
     imports.update({name: own[name] for name in ("bind_arrays", "decref", "callbacks_active")})
-    return link_builder(llvm.JITLibraryBuilder().add_ir(ENTRY_IR), ("fast_call",), imports)
+    return load_text(ENTRY_IR, ("fast_call",), imports)
 
 
 @functools.cache

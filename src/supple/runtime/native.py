@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import itertools
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import llvmlite
 import llvmlite.binding as llvm
 
 from supple.base.config import config
+from supple.base.disk_cache import shared_cache
 from supple.base.errors import InternalError
 from supple.runtime import abi
 from supple.runtime.elf import elf_symbols
@@ -45,13 +48,22 @@ class Library:
 
 
 @functools.cache
-def _jit() -> Any:
+def _processor() -> tuple[str, str, str]:
+    """What code is made for: triple, processor, features."""
+    return llvm.get_default_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def _machine() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    machine = target.create_target_machine(cpu=cpu, features=features, opt=1, reloc="pic", codemodel="small")
-    return llvm.create_lljit_compiler(machine, use_jit_link=True, suppress_errors=True)
+    triple, cpu, features = _processor()
+    target = llvm.Target.from_triple(triple)
+    return target.create_target_machine(cpu=cpu, features=features, opt=1, reloc="pic", codemodel="small")
+
+
+@functools.cache
+def _jit() -> Any:
+    return llvm.create_lljit_compiler(_machine(), use_jit_link=True, suppress_errors=True)
 
 
 @functools.cache
@@ -74,7 +86,36 @@ def load_objects(objects: Iterable[bytes], exports: Iterable[str], imports: Mapp
     builder = llvm.JITLibraryBuilder()
     for data in images:
         builder.add_object_img(data)
-    return link_builder(builder, names, imports)
+    for name, address in {**_process_addresses(), **(imports or {})}.items():
+        builder.import_symbol(name, address)
+    for name in names:
+        builder.export_symbol(name)
+    with _lock:
+        jit = _jit()
+        try:
+            tracker = builder.link(jit, f"supple.{next(_names)}")
+        except RuntimeError as error:
+            raise InternalError(f"compiled code cannot be linked: {error}") from None
+    return Library(jit, tracker, {name: tracker[name] for name in names})
+
+
+def load_text(text: str, exports: Iterable[str], imports: Mapping[str, int] | None = None) -> Library:
+    """Compile and load a module of the runtime's own. Its object code is kept on disk, so that the next process only
+    loads it."""
+    return load_objects([_object_code(text)], exports, imports)
+
+
+def _object_code(text: str) -> bytes:
+    cache = shared_cache()
+    versions = (llvmlite.__version__, *map(str, llvm.llvm_version_info))
+    key = hashlib.blake2b("\n".join((*_processor(), *versions, text)).encode(), digest_size=20).hexdigest()
+    code = None if cache is None else cache.get(key)
+    if code is None:
+        machine = _machine()
+        code = bytes(machine.emit_object(llvm.parse_assembly(text)))
+        if cache is not None:
+            cache.put(key, code)
+    return code
 
 
 def _check_symbols(images: Iterable[bytes], exports: Iterable[str], known: set[str]) -> None:
@@ -92,22 +133,6 @@ def _check_symbols(images: Iterable[bytes], exports: Iterable[str], known: set[s
         raise InternalError(f"compiled code refers to symbols that are not on the list: {', '.join(missing)}")
     if absent:
         raise InternalError(f"compiled code does not define {', '.join(absent)}")
-
-
-def link_builder(builder: Any, exports: Iterable[str], imports: Mapping[str, int] | None) -> Library:
-    """Link what a builder holds; ``imports`` are the addresses of symbols beyond the allow-list."""
-    for name, address in {**_process_addresses(), **(imports or {})}.items():
-        builder.import_symbol(name, address)
-    names = list(exports)
-    for name in names:
-        builder.export_symbol(name)
-    with _lock:
-        jit = _jit()
-        try:
-            tracker = builder.link(jit, f"supple.{next(_names)}")
-        except RuntimeError as error:
-            raise InternalError(f"compiled code cannot be linked: {error}") from None
-    return Library(jit, tracker, {name: tracker[name] for name in names})
 
 
 _EXPORTS = (
@@ -132,8 +157,7 @@ class Runtime:
     def __init__(self) -> None:
         platform = pool_platform()
         exports = (*_EXPORTS, *(("pool_after_fork",) if platform else ()))
-        builder = llvm.JITLibraryBuilder().add_ir(RUNTIME_IR + pool_ir(platform))
-        self.library = link_builder(builder, exports, platform.symbols if platform else None)
+        self.library = load_text(RUNTIME_IR + pool_ir(platform), exports, platform.symbols if platform else None)
         # threads of the pool, and threads that Python leaves behind at its end, may run this code until the very last
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.library))
         at = self.library.addresses
@@ -176,7 +200,7 @@ class Runtime:
 
 @functools.cache
 def runtime() -> Runtime:
-    """The one runtime library of the process; compiled when it is first used and never freed."""
+    """The one runtime library of the process; loaded when it is first used and never freed."""
     return Runtime()
 
 

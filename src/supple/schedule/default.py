@@ -54,7 +54,7 @@ def _without_negative_extents(body: Stmt, scalars: tuple[Var, ...]) -> Stmt:
             return None
         return replace(node, extent=E.Max(node.extent, E.const(0, E.scalar_dtype(node.extent))))
 
-    limited = transform(body, rewrite)
+    limited = transform(body, rewrite, into_expressions=False)
     assert isinstance(limited, Stmt)
     return limited
 
@@ -67,7 +67,7 @@ def _without_claims(func: PrimFunc) -> PrimFunc:
             return replace(node, annotations={k: v for k, v in node.annotations.items() if k != L.RANGE})
         return node.body if isinstance(node, AttrStmt) and node.attr_key == L.PROVED else None
 
-    body = transform(func.body, rewrite)
+    body = transform(func.body, rewrite, into_expressions=False)
     assert isinstance(body, Stmt)
     return func if body is func.body else PrimFunc(func.params, body, func.ret_ty, func.attrs, span=func.span)
 

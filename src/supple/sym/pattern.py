@@ -11,6 +11,7 @@ Python's. A condition may ask ``nonneg(x)``, ``positive(x)``, ``nonzero(x)``, ``
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import math
 import types
@@ -187,13 +188,15 @@ def _renamed(shape: Shape, names: dict[str, str]) -> Shape:
 
 @dataclass
 class Table:
-    """Compiled rules, found by the kinds of the root and of its first two operands."""
+    """Compiled rules, found by the kinds of the root and of its first two operands. They are compiled when the first
+    expression is looked up: that takes longer than everything else that importing Supple does, and few programs ask."""
 
     rules: Sequence[Rule]
-    _index: dict[type, list[Compiled]] = field(default_factory=dict)
     _found: dict[tuple[type | None, ...], list[Compiled]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    @functools.cached_property
+    def _index(self) -> dict[type, list[Compiled]]:
+        index: dict[type, list[Compiled]] = {}
         for rule in self.rules:
             tree = ast.parse(rule.pattern, mode="eval").body
             shape = _shape(tree)
@@ -206,7 +209,8 @@ class Table:
                 if key not in seen:
                     seen.add(key)
                     assert variant.kind is not None
-                    self._index.setdefault(variant.kind, []).append(Compiled(variant, rule, result, when))
+                    index.setdefault(variant.kind, []).append(Compiled(variant, rule, result, when))
+        return index
 
     def candidates(self, e: Expr, parts: Sequence[Expr]) -> list[Compiled]:
         """The rules that may fit, in the order of the table."""

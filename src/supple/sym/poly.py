@@ -7,6 +7,7 @@ Arithmetic is that of the mathematical integers: the value of an expression that
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -37,13 +38,17 @@ class Poly:
     __slots__ = ("_hash", "terms")
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
-        self.terms: dict[Monomial, int] = {m: c for m, c in terms.items() if c != 0}
-        self._hash = hash(frozenset(self.terms.items()))
+        self.terms: dict[Monomial, int] = dict(terms)
+        if 0 in self.terms.values():
+            self.terms = {m: c for m, c in terms.items() if c != 0}
+        self._hash: int | None = None  # most polynomials are never looked up
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Poly) and self.terms == other.terms
 
     def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self.terms.items()))
         return self._hash
 
     def __add__(self, other: Poly) -> Poly:
@@ -97,12 +102,23 @@ def atom_of(identifier: int) -> Atom:
     return _atoms[identifier]
 
 
+@functools.lru_cache(maxsize=4096, typed=True)
 def constant(value: int) -> Poly:
     return Poly({(): value})
 
 
 def of_atom(atom: Atom) -> Poly:
     return Poly({(intern_atom(atom),): 1})
+
+
+_variables: dict[int, Poly] = {}  # by id: what was interned is never freed
+
+
+def of_var(var: Var) -> Poly:
+    found = _variables.get(id(var))
+    if found is None:
+        found = _variables[id(var)] = of_atom(Atom("var", var=var))
+    return found
 
 
 ZERO = constant(0)
@@ -151,10 +167,13 @@ class Bounds:
             low, high = low + min(mod[0] * factor, mod[1] * factor), high + max(mod[0] * factor, mod[1] * factor)
         for monomial, coefficient in poly.terms.items():
             interval: Interval = (1, 1)
-            for identifier, power in _powers(monomial):
-                interval = mul_intervals(interval, _power(self._memo[identifier], power))
-            interval = mul_intervals(interval, (coefficient, coefficient))
-            low, high = low + interval[0], high + interval[1]
+            if len(monomial) == 1:
+                interval = self._memo[monomial[0]]
+            elif monomial:
+                for identifier, power in _powers(monomial):
+                    interval = mul_intervals(interval, _power(self._memo[identifier], power))
+            ends = interval[0] * coefficient, interval[1] * coefficient
+            low, high = low + min(ends), high + max(ends)
         return low, high
 
     def _of_atom(self, atom: Atom) -> Interval:

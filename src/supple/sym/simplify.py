@@ -35,6 +35,8 @@ _POLY: dict[type, Callable[[Poly, Poly, Bounds], Poly]] = {
 
 def to_poly(e: Expr, bounds: Bounds) -> Poly:
     """The canonical form of an integer expression. Depth is no limit: the walk has its own stack."""
+    if type(e) is IntImm:
+        return P.constant(e.value)
     done: dict[int, Poly] = {}
     stack: list[tuple[Expr, bool]] = [(e, False)]
     while stack:
@@ -45,7 +47,7 @@ def to_poly(e: Expr, bounds: Bounds) -> Poly:
         if isinstance(current, IntImm):
             done[id(current)] = P.constant(current.value)
         elif isinstance(current, Var):
-            done[id(current)] = P.of_atom(Atom("var", var=current))
+            done[id(current)] = P.of_var(current)
         elif kind in _POLY or _is_widening(current):
             operands: list[Expr] = [n for n in children(current) if isinstance(n, Expr)]
             if not expanded:

@@ -27,7 +27,7 @@ from supple.ir.loop import (
 )
 from supple.ir.node import Node, children
 from supple.ir.types import BufferType, PrimType
-from supple.ir.walk import free_symbols, post_order
+from supple.ir.walk import free_symbols, post_order, statements
 
 LoopRule = Callable[[PrimFunc], Iterator[DiagnosticError]]
 
@@ -137,7 +137,7 @@ def indices_are_integers(func: PrimFunc) -> Iterator[DiagnosticError]:
 def conditions_are_bools(func: PrimFunc) -> Iterator[DiagnosticError]:
     """Conditions of ``if`` and ``while``, and block predicates, are bools."""
     for kind, name in ((IfThenElse, "condition"), (While, "condition"), (SBlockRealize, "predicate")):
-        for statement in _all(func, kind):
+        for statement in (s for s in statements(func) if isinstance(s, kind)):
             condition = getattr(statement, name)
             if not dtypes.is_bool(scalar_dtype(condition)):
                 yield TypeCheckError(
