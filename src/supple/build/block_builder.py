@@ -29,7 +29,7 @@ from supple.ir.graph import (
 from supple.ir.loop import PrimFunc
 from supple.ir.module import BaseFunc, IRModule
 from supple.ir.node import Expr, Type, replace
-from supple.ir.op import Op, settle_literals
+from supple.ir.op import Op, settle, settle_literals
 from supple.ir.structural import structural_equal, structural_hash
 from supple.ir.types import FuncType, TensorType
 from supple.ir.walk import free_symbols, substitute
@@ -492,7 +492,7 @@ def _with_operands(e: Expr, operands: list[Expr]) -> Expr:
 
 def _settled(call: Call) -> Call:
     try:
-        return settle_literals(call)
+        return settle(settle_literals(call))
     except TypeError as error:
         raise TypeCheckError(str(error), span=call.span, rule="literal") from None
 

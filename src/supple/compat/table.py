@@ -57,6 +57,7 @@ ROWS: tuple[Row, ...] = (
     Row("tvm.relax.testing.attention", "supple.relax.testing.modules"),
     Row("tvm.relax.testing.matmul", "supple.relax.testing.modules"),
     Row("tvm.relax.testing.nn", "supple.relax.testing.nn"),
+    Row("tvm.relax.testing.runtime_builtin", "supple.relax.testing.runtime_builtin"),
     Row("tvm.relax.testing.vm", "supple.relax.testing.vm"),
     Row("tvm.relax.transform", "supple.relax.transform"),
     Row("tvm.relax.type", "supple.relax.type"),

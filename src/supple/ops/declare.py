@@ -30,7 +30,7 @@ from supple.ir.loop import IndexMap
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, REQUIRED, Fusion, Op, Param
 from supple.ir.structural import structural_equal
-from supple.ir.types import AnyType, DeviceMesh, DTensorType, TensorType, TupleType, VDevice
+from supple.ir.types import AnyType, DeviceMesh, DTensorType, TensorType, TupleType, VDevice, on_device
 
 Tensors: TypeAlias = list[TensorType]
 Shape: TypeAlias = Expr
@@ -248,7 +248,8 @@ def _checked(rule: Callable[..., Type], name: str, params: tuple[Param, ...], fu
         if len(devices) > 1 and fusion in (Fusion.ELEMENTWISE, Fusion.BROADCAST):
             found = " and ".join(f"{d.kind}:{d.vdevice_id}:{d.memory_scope}" for d in devices)
             fail(f"{name}: tensors of different virtual devices", "one device", found, call=call, hint="R.to_vdevice")
-        return _on_device(result, devices[0] if len(devices) == 1 else None)
+        # where the operands live apart, the result's place is unknown
+        return on_device(result, devices[0] if len(devices) == 1 else None)
 
     return infer_call
 
@@ -280,15 +281,6 @@ def _devices(values: list[Any]) -> list[VDevice]:
                 if not any(structural_equal(ty.vdevice, d) for d in found):
                     found.append(ty.vdevice)
     return found
-
-
-def _on_device(ty: Type, device: VDevice | None) -> Type:
-    """A result lives where its operands live; where they live apart, its place is unknown."""
-    if isinstance(ty, TupleType):
-        return TupleType(tuple(_on_device(f, device) for f in ty.fields))
-    if isinstance(ty, TensorType) and ty.vdevice is not device:
-        return TensorType(ty.shape, ty.dtype, ty.ndim, device)
-    return ty
 
 
 def _rule_arguments(call: Call, name: str, params: tuple[Param, ...], spread: list[DTensorType]) -> list[Any]:
