@@ -45,6 +45,7 @@ ROWS: tuple[Row, ...] = (
     Row("tvm.relax.binding_rewrite", "supple.relax.binding_rewrite"),
     Row("tvm.relax.block_builder", "supple.relax.block_builder"),
     Row("tvm.relax.dpl", "supple.relax.dpl"),
+    Row("tvm.relax.exec_builder", "supple.relax.exec_builder"),
     Row("tvm.relax.dpl.context", "supple.relax.dpl.context"),
     Row("tvm.relax.dpl.pattern", "supple.relax.dpl.pattern"),
     Row("tvm.relax.dpl.rewrite", "supple.relax.dpl.rewrite"),
@@ -140,6 +141,8 @@ ROWS: tuple[Row, ...] = (
     Row("tvm.runtime.NDArray", "supple.runtime.tensor:Tensor"),
     Row("tvm.runtime.vm.VirtualMachine", "supple.relax:VirtualMachine"),
     Row("tvm.cpu", "supple.runtime.device:cpu"),
+    Row("tvm.DataType", "supple.base.dtypes:DataType"),
+    Row("tvm.runtime.DataType", "supple.base.dtypes:DataType"),
     Row("tvm.device", "supple.runtime.device:device"),
     Row("tvm.target.Target", "supple.base.target:target"),
 )

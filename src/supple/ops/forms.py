@@ -438,6 +438,7 @@ ALLOC_TENSOR = _form(
     _dtype_param("dtype"),
     _INDEX,
     Param("storage_scope", "expr", StringImm("global")),
+    allocates="tensor",
 )
 MEMORY_ALLOC_STORAGE = _form(
     "memory.alloc_storage",
@@ -447,6 +448,7 @@ MEMORY_ALLOC_STORAGE = _form(
     Param("virtual_device_index", "expr"),
     Param("storage_scope", "expr"),
     _dtype_param("dtype"),
+    allocates="storage",
 )
 _PLACED = (
     Param("storage", "expr"),
@@ -456,7 +458,11 @@ _PLACED = (
     Param("runtime_device_ind", "expr", IntImm(0, "int64")),
 )
 MEMORY_ALLOC_TENSOR = _form(
-    "memory.alloc_tensor", "A tensor in a piece of memory, at an offset.", _placed_tensor_type, *_PLACED
+    "memory.alloc_tensor",
+    "A tensor in a piece of memory, at an offset.",
+    _placed_tensor_type,
+    *_PLACED,
+    allocates="placed",
 )
 VM_ALLOC_TENSOR = _form(
     "vm.alloc_tensor", "A tensor in a piece of memory, at an offset.", _placed_tensor_type, *_PLACED

@@ -169,6 +169,7 @@ class InstructionExecutable:
         """Print `as_text`."""
         print(self.as_text())
 
+    @property
     def mod(self) -> InstructionExecutable:
         """The executable itself: it is its own module."""
         return self
@@ -394,8 +395,11 @@ class ExecBuilder:
         return self.r(SpecialReg.VM_STATE)
 
     def convert_constant(self, const: object) -> int:
-        """A constant as an operand: a tensor or array, shape, dtype, text or number; equal ones are kept once."""
+        """A constant as an operand: a tensor or array, shape, dtype, text or number; equal ones are kept once. An
+        integer that fits is an immediate."""
         value = _constant(const)
+        if type(value) is int and -_VALUE_LIMIT <= value < _VALUE_LIMIT:
+            return self.imm(value)
         for n, known in enumerate(self._constants):
             if type(known) is type(value) and known is value:
                 return self.c(n)
@@ -448,7 +452,7 @@ class ExecBuilder:
         if isinstance(value, int) and not isinstance(value, bool):
             _decode(value)
             return value
-        if isinstance(value, (tuple, Tensor, np.ndarray, np.dtype)):
+        if isinstance(value, (tuple, Tensor, np.ndarray, np.dtype, dtypes.DataType)):
             return self.convert_constant(ShapeTuple(value) if type(value) is tuple else value)
         raise TypeError(
             f"emit_call({name!r}): expected an operand such as ib.r(0), ib.imm(1) or ib.convert_constant(value), "
@@ -531,7 +535,7 @@ def _constant(value: object) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return Tensor(np.asarray(value))
     if isinstance(value, np.dtype):
-        return dtypes.from_numpy(value)
+        return dtypes.DataType(value)
     if isinstance(value, list):
         return ShapeTuple(value)
     if isinstance(value, (Tensor, ShapeTuple, str, int, float)):

@@ -16,7 +16,7 @@ import numpy as np
 from supple.base import dtypes
 from supple.base.errors import ExecutionError, NotSupportedError
 from supple.runtime.packed import get_global_func, register_global_func
-from supple.runtime.tensor import ShapeTuple, Tensor, empty
+from supple.runtime.tensor import NDArray, ShapeTuple, Tensor, empty
 
 ASSERT_EQUAL_TO_IMM, STORE_TO_HEAP, NO_OP, ASSERT_EQUAL_TO_LOAD = range(4)
 """What ``match_shape`` does with an extent: compare with a number, store it, nothing, compare with a stored one."""
@@ -41,8 +41,13 @@ def _tensor(value: Any, context: str = "") -> Tensor:
     return value
 
 
+def _memory(value: Any, context: str = "") -> NDArray:
+    """A tensor's memory, not a copy of it."""
+    return np.asarray(_tensor(value, context))
+
+
 def _cell(heap: Any, place: int, context: str = "") -> int:
-    values = _tensor(heap, context).numpy()
+    values = _memory(heap, context)
     if not 0 <= place < values.size:
         raise ExecutionError(f"{context + ': ' if context else ''}the heap has {values.size} places, not {place}")
     return place
@@ -59,9 +64,9 @@ def alloc_shape_heap(machine: Any, size: int) -> Tensor:
 
 def _match(value: int, heap: Any, code: int, place: int, context: str, what: str) -> None:
     if code == STORE_TO_HEAP:
-        _tensor(heap).numpy()[_cell(heap, place, context)] = value
+        _memory(heap)[_cell(heap, place, context)] = value
     elif code in (ASSERT_EQUAL_TO_IMM, ASSERT_EQUAL_TO_LOAD):
-        wanted = place if code == ASSERT_EQUAL_TO_IMM else int(_tensor(heap).numpy()[_cell(heap, place, context)])
+        wanted = place if code == ASSERT_EQUAL_TO_IMM else int(_memory(heap)[_cell(heap, place, context)])
         if value != wanted:
             _refuse(context, f"{what} {wanted}", str(value))
     elif code != NO_OP:
@@ -96,7 +101,7 @@ def make_prim_value(heap: Any, code: int, place: int) -> int:
         return int(place)
     if code != LOAD_SHAPE:
         raise ExecutionError(f"make: unknown code {code}")
-    return int(_tensor(heap).numpy()[_cell(heap, place)])
+    return int(_memory(heap)[_cell(heap, place)])
 
 
 @_builtin
@@ -114,7 +119,7 @@ def shape_of(x: Any) -> ShapeTuple:
 @_builtin
 def tensor_to_shape(x: Any) -> ShapeTuple:
     """The shape whose extents a tensor of one dimension holds."""
-    return ShapeTuple([int(v) for v in _tensor(x).numpy()])
+    return ShapeTuple([int(v) for v in _memory(x)])
 
 
 @_builtin
@@ -122,7 +127,7 @@ def read_if_cond(condition: Any) -> int:
     """A condition as a number: 0 or 1."""
     if isinstance(condition, (bool, int, np.generic)):
         return int(bool(condition))
-    value = _tensor(condition, "if").numpy()
+    value = _memory(condition, "if")
     if value.size != 1:
         _refuse("if", "one element", f"{value.size}")
     return int(bool(value.reshape(())[()]))
@@ -261,7 +266,7 @@ def alloc_storage(machine: Any, size: Sequence[int], device: int, dtype: str, sc
 @_builtin
 def alloc_tensor(storage: Any, offset: int, shape: Sequence[int], dtype: str) -> Tensor:
     """A tensor in a storage, from a byte on."""
-    memory = _tensor(storage, "alloc_tensor").numpy().reshape(-1).view("uint8")
+    memory = _memory(storage, "alloc_tensor").reshape(-1).view("uint8")
     need = int(np.prod([int(s) for s in shape], dtype=object)) * dtypes.nbytes(str(dtype))
     if offset < 0 or offset + need > memory.size:
         raise ExecutionError(f"alloc_tensor: {need} bytes from {offset} on, but the storage has {memory.size}")
@@ -271,7 +276,7 @@ def alloc_tensor(storage: Any, offset: int, shape: Sequence[int], dtype: str) ->
 @_builtin
 def reshape(x: Any, shape: Sequence[int]) -> Tensor:
     """The same memory under another shape; raises ``ValueError`` where the number of elements differs."""
-    return Tensor(_tensor(x, "reshape").numpy().reshape(tuple(shape)))
+    return Tensor(_memory(x, "reshape").reshape(tuple(shape)))
 
 
 @_builtin
