@@ -10,7 +10,8 @@ from form_tools import both, machine, module, settled
 
 import supple
 from supple import relax
-from supple.base.errors import ArgumentError, ExecutionError, NotSupportedError
+from supple.base.errors import ArgumentError, DiagnosticError, ExecutionError, NotSupportedError
+from supple.ir.structural import assert_structural_equal
 from supple.runtime import VirtualMachine
 
 HEAD = """
@@ -613,3 +614,37 @@ def test_legalized_calls_stay_on_their_virtual_devices():
         devices = [ty.vdevice.kind for ty in values[name].ty_args]
         assert devices == ["cuda"] * count, name
     assert "to_vdevice" not in supple.lower(mod).script()
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("float32", 2.5), ("int64", 7), ("float16", 0.1), ("uint64", 2**64 - 3)])
+def test_numbers_beside_tensors(dtype: str, value: float):
+    """Elementwise operators take a number of the tensor's dtype, on either side; it reaches kernels as an argument."""
+    text = f"""
+@R.function
+def main(x: R.Tensor(("n", 3), "{dtype}"), s: R.Prim("{dtype}"), t: R.Prim("{dtype}")):
+    with R.dataflow():
+        a = R.add(x, s)
+        b = R.multiply(t, a)
+        c = R.add(x, t)
+        d = x - T.{dtype}(1)
+        e = R.greater(x, s)
+        f = R.power(x, T.{dtype}(2))
+        g = R.clip(b, T.{dtype}(1), s)
+        r = (b, c, d, e, f, g)
+        R.output(r)
+    return r
+"""
+    both(text, np.array([[1, 2, 3], [4, 5, 6]], dtype), value, 3)
+    assert_structural_equal(module(module(text).script()), module(text))
+
+
+def test_numbers_that_do_not_fit_beside_tensors():
+    head = '@R.function\ndef main(x: R.Tensor((2,), "float32"), s: R.Prim("float64"), k: R.Prim("int64")):\n    return '
+    for body, message in (
+        ("R.add(x, s)", "the operands have different dtypes"),
+        ("R.add(k, k)", "one operand must be a tensor"),
+        ("R.exp(s)", "takes a tensor"),
+    ):
+        with pytest.raises(DiagnosticError, match=message) as caught:
+            module(head + body)
+        assert caught.value.span is not None and caught.value.span.line == 3

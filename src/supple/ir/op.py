@@ -37,9 +37,10 @@ REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
 class Param:
     """One parameter of an operator's signature.
 
-    ``kind`` says what it takes: ``"tensor"``, ``"expr"`` (any graph value), ``"tuple"`` of tensors, ``"shape"``,
-    ``"scalar"``, ``"scalars"`` (a tuple of them), ``"dtype_value"`` and ``"varargs"`` (any number of graph values) are
-    *arguments* (expressions, ``Call.args``); ``"attr"`` is a compile-time attribute (``Call.attrs``).
+    ``kind`` says what it takes: ``"tensor"``, ``"operand"`` (a tensor or a number), ``"expr"`` (any graph value),
+    ``"tuple"`` of tensors, ``"shape"``, ``"scalar"``, ``"scalars"`` (a tuple of them), ``"dtype_value"`` and
+    ``"varargs"`` (any number of graph values) are *arguments* (expressions, ``Call.args``); ``"attr"`` is a
+    compile-time attribute (``Call.attrs``).
     ``convert`` turns what the user wrote into the attribute's canonical value, raising TypeError or ValueError.
     """
 
@@ -285,6 +286,7 @@ def _as_dtype_value(value: Any, _dtype: str | None) -> Expr:
 
 _ARGUMENT: dict[str, Callable[[Any, str | None], Expr]] = {
     "tensor": _as_tensor,
+    "operand": _as_tensor,
     "tuple": _as_tuple,
     "shape": _as_shape,
     "scalar": lambda value, _: graph_scalar(value),

@@ -67,6 +67,7 @@ class ExprPrinter(TypePrinter):
         self.hoist: Callable[[str], str] | None = None
         self.announce: Callable[[Var], None] | None = None  # declares a variable that an expression binds
         self.functions: dict[str, str] = {}  # name of a function of the module -> its name in the text
+        self.module = ""  # name of the module that the text is of
         self.infos: dict[str, Any] = {}  # the module's global infos: virtual devices and meshes are named by them
         self.type_variables: list[str] = []  # names of symbols that the text declares before everything else
         self.in_sight: set[int] = set()  # symbols that a signature may name without quotes
@@ -398,7 +399,7 @@ class ExprPrinter(TypePrinter):
         yield from ()
         name = self.functions.get(e.name_hint, e.name_hint)
         alone = self.style.declare_free and e.name_hint not in self.functions  # outside of a module
-        return (name if alone else f"{self.options.module_alias}.{name}"), ATOM, 0
+        return (name if alone else f"{self.options.module_alias or self.module or 'Module'}.{name}"), ATOM, 0
 
     def _extern(self, e: G.ExternFunc) -> Any:
         yield from ()

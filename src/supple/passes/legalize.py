@@ -94,7 +94,9 @@ class _Legalizer:
         key = (op.name, _key(call.args, tensors), repr(sorted(call.attrs.items())))
         if key in self._known:
             like, _ = self._known[key]
-            operands = (like.args[0], Tuple(tuple(tensors)), *like.args[2:])
+            assert isinstance(like.args[1], Tuple)
+            numbers = like.args[1].fields[len(tensors) :]  # the same: they are a part of the key
+            operands = (like.args[0], Tuple((*tensors, *numbers)), *like.args[2:])
             return Call(like.op, operands, {}, _placed(like.ty_args, call.ty), span=call.span, ty=call.ty)
         _require_static_rank(call, op)
         args: list[Any] = []
