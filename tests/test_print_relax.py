@@ -235,10 +235,12 @@ def test_options():
     mod = relax.BlockBuilder().get()
     assert "class Other:" in mod.script(style="relax", name="Other")
     assert mod.script(style="relax", ir_prefix="IR").startswith("# from tvm.script import ir as IR\n\n@IR.ir_module")
-    whole = from_source(MODULE)
-    direct = whole.script(style="relax", module_alias="", show_meta=True)
+    whole = from_source(
+        MODULE.replace('metadata["ir.GenericConst"][0]', 'R.zeros((8,), "float32")'), check_well_formed=False
+    )
+    direct = whole.script(style="relax", module_alias="")
     assert "cls" not in direct and "R.call_tir(Module.double," in direct
-    assert_structural_equal(from_source(direct), whole)
+    assert_structural_equal(from_source(direct, check_well_formed=False), whole)
     assert (i + 1).script(style="relax", verbose_expr=True) == "i = T.int32()\ni + 1"
     assert (n + 1).script(style="relax", int_dtype="int64") == "n + 1"
     assert tirx.FloatImm("float32", 1.5).script(style="relax", float_dtype="float32") == "1.5"
