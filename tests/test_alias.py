@@ -83,3 +83,12 @@ def test_errors_of_a_script_show_its_line(tmp_path: Path) -> None:
 def test_a_missing_script_is_a_plain_message() -> None:
     done = run("", "-m", "supple.cli.main", "run", "no_such_script.py")
     assert done.returncode == 2 and "no_such_script.py" in done.stderr
+
+
+def test_everything_can_be_imported_from_a_module() -> None:
+    code = (
+        "import supple.compat\nsupple.compat.install_as_tvm()\nfrom tvm.relax.dpl import *\nfrom tvm.relax import *\n"
+        "from tvm.script import *\nprint(is_op('relax.add')(wildcard(), wildcard()).match(const(1.0)), Var, ir)"
+    )
+    done = run(code, "-")
+    assert done.stdout.startswith("False <class"), done.stderr

@@ -9,7 +9,10 @@ import pytest
 from form_tools import both, machine, module, settled
 
 import supple
-from supple.base.errors import ArgumentError, ExecutionError, NotSupportedError
+from supple import relax
+from supple.base.errors import ArgumentError, DiagnosticError, ExecutionError, NotSupportedError
+from supple.ir.structural import assert_structural_equal
+from supple.runtime import VirtualMachine
 
 HEAD = """
 @I.ir_module
@@ -249,12 +252,12 @@ return t
 # -------------------------------------------------------------------------------------------------------- small forms
 
 
-def test_builtins_get_the_executable():
+def test_builtins_get_the_machine():
     seen = []
 
     def second(machine, x):
         seen.append(machine)
-        return machine["other"](x) if isinstance(machine, supple.runtime.executable.Executable) else x
+        return machine["other"](x)
 
     supple.register_global_func("test.forms.second", second, override=True)
     text = (
@@ -271,8 +274,20 @@ def test_builtins_get_the_executable():
 """
     )
     vm = machine(text)
-    np.testing.assert_array_equal(vm["main"](np.ones(3, "f4")), [2, 2, 2])
-    assert seen == [vm.module]
+    another = VirtualMachine(vm.module, supple.cpu())
+    calls = [vm["main"], another["main"], vm.module["main"]]
+    vm.save_function("main", "saved", np.ones(3, "f4"))
+    for call in calls:
+        np.testing.assert_array_equal(call(np.ones(3, "f4")), [2, 2, 2])
+    vm["saved"]()
+    vm.set_input("main", np.ones(3, "f4"))
+    vm.invoke_stateful("main")
+    vm.set_instrument(lambda *_: None)
+    vm["main"](np.ones(3, "f4"))
+    assert seen == [vm, another, vm, vm, vm, vm]
+    alone = supple.compile(supple.script.from_source(text))
+    alone["main"](np.ones(3, "f4"))  # no machine: one is made
+    assert isinstance(seen[-1], VirtualMachine) and seen[-1].module is alone
     supple.remove_global_func("test.forms.second")
 
 
@@ -574,3 +589,62 @@ def main(x: R.Tensor((16,), "uint8")):
     vm["main"](memory[start : start + 16])
     with pytest.raises(ExecutionError, match="not aligned for float64"):
         vm["main"](memory[start + 1 : start + 17])
+
+
+def test_legalized_calls_stay_on_their_virtual_devices():
+    mod = supple.script.from_source(
+        f"""
+{HEAD}    I.module_global_infos({{"vdevice": [I.vdevice("llvm"), I.vdevice("cuda")]}})
+    @R.function
+    def main(x: R.Tensor((2, 4), "float32", "llvm"), y: R.Tensor((2, 4), "float32", "cuda")):
+        with R.dataflow():
+            z = R.to_vdevice(x, "cuda:0")
+            w = R.add(z, y)
+            v = R.add(y, y)
+            s = R.split(w, 2, axis=1)
+            u = (v, s)
+            R.output(u)
+        return u
+"""
+    )
+    legal = relax.transform.LegalizeOps()(mod)
+    values = {b.var.name: b.value for b in legal["main"].body.blocks[0].bindings}
+    assert values["z"].op.name == "relax.to_vdevice"
+    for name, count in (("w", 1), ("v", 1), ("s", 2)):
+        devices = [ty.vdevice.kind for ty in values[name].ty_args]
+        assert devices == ["cuda"] * count, name
+    assert "to_vdevice" not in supple.lower(mod).script()
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("float32", 2.5), ("int64", 7), ("float16", 0.1), ("uint64", 2**64 - 3)])
+def test_numbers_beside_tensors(dtype: str, value: float):
+    """Elementwise operators take a number of the tensor's dtype, on either side; it reaches kernels as an argument."""
+    text = f"""
+@R.function
+def main(x: R.Tensor(("n", 3), "{dtype}"), s: R.Prim("{dtype}"), t: R.Prim("{dtype}")):
+    with R.dataflow():
+        a = R.add(x, s)
+        b = R.multiply(t, a)
+        c = R.add(x, t)
+        d = x - T.{dtype}(1)
+        e = R.greater(x, s)
+        f = R.power(x, T.{dtype}(2))
+        g = R.clip(b, T.{dtype}(1), s)
+        r = (b, c, d, e, f, g)
+        R.output(r)
+    return r
+"""
+    both(text, np.array([[1, 2, 3], [4, 5, 6]], dtype), value, 3)
+    assert_structural_equal(module(module(text).script()), module(text))
+
+
+def test_numbers_that_do_not_fit_beside_tensors():
+    head = '@R.function\ndef main(x: R.Tensor((2,), "float32"), s: R.Prim("float64"), k: R.Prim("int64")):\n    return '
+    for body, message in (
+        ("R.add(x, s)", "the operands have different dtypes"),
+        ("R.add(k, k)", "one operand must be a tensor"),
+        ("R.exp(s)", "takes a tensor"),
+    ):
+        with pytest.raises(DiagnosticError, match=message) as caught:
+            module(head + body)
+        assert caught.value.span is not None and caught.value.span.line == 3

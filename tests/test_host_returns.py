@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from form_tools import both, machine, module, settled
 
+from supple.base import dtypes
 from supple.base.errors import ExecutionError, NotSupportedError
 from supple.interp.graph import Interpreter
 
@@ -31,7 +32,7 @@ def test_the_executable_gives_the_number():
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [("int8", -3), ("uint8", 250), ("int64", -(2**62)), ("bool", True), ("bool", False), ("float32", 0.5),
-     ("float64", 1e300), ("float16", 0.25)],
+     ("float64", 1e300), ("float16", 0.25), ("bfloat16", 0.25), ("float8_e4m3fn", -0.5), ("uint64", 2**64 - 3)],
 )  # fmt: skip
 def test_numbers_of_every_kind(dtype, value):
     text = f"""
@@ -39,11 +40,7 @@ def test_numbers_of_every_kind(dtype, value):
 def main(A: T.Buffer((1,), "{dtype}")) -> T.{dtype}:
     T.ret(A[0])
 """
-    if dtype == "float16":
-        with pytest.raises(NotSupportedError, match="float16"):
-            machine(text)
-        return
-    result = both(text, np.array([value], dtype))
+    result = both(text, np.array([value], dtypes.to_numpy(dtype)))
     assert result == value
     assert type(result) is type(value)
 

@@ -211,3 +211,32 @@ def test_rewrite_bindings_merges_two_products() -> None:
 def test_an_unknown_operator_is_refused() -> None:
     with pytest.raises(RegistryError, match="did you mean"):
         is_op("relax.nn.rleu")
+
+
+def test_calls_inside_of_a_context_are_matched_with_their_arguments() -> None:
+    """Without any sequence: calls written in the context must be found, and what their arguments are is told."""
+    func = parse(
+        """    with R.dataflow():
+        a = R.matmul(x, w)
+        c = R.exp(a)
+        d = R.add(a, c)
+        R.output(d)
+    return d
+"""
+    )
+    block = func.body.blocks[0]
+    with PatternContext() as ctx:
+        left = wildcard()
+        product = is_op("relax.matmul")(left, wildcard())
+        grown = is_op("relax.exp")(product)
+        found = ctx.match_dfb(block)
+    assert found is not None and [found[p].name for p in (left, product, grown)] == ["x", "a", "c"]
+    after = rewrite_bindings(ctx, lambda found, _: {found[grown]: Op.get("relax.negative")(found[product])}, func)
+    assert "c = R.negative(a)" in after.script()
+    with PatternContext() as ctx:
+        is_op("relax.exp")(wildcard())
+        is_op("relax.subtract")(wildcard(), wildcard())  # it must be found as well
+        assert ctx.match_dfb(block) is None
+    with PatternContext() as ctx:
+        wildcard()
+        assert ctx.match_dfb(block) is None, "there is nothing to look for"

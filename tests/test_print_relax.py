@@ -14,6 +14,7 @@ import pytest
 
 import supple.ops  # noqa: F401 - declares the operators
 from supple import relax, tirx
+from supple.base.errors import DiagnosticError
 from supple.build.block_builder import BlockBuilder
 from supple.ir.op import OPS
 from supple.ir.print_style import print_options, set_default_style
@@ -234,6 +235,12 @@ def test_options():
     mod = relax.BlockBuilder().get()
     assert "class Other:" in mod.script(style="relax", name="Other")
     assert mod.script(style="relax", ir_prefix="IR").startswith("# from tvm.script import ir as IR\n\n@IR.ir_module")
+    whole = from_source(
+        MODULE.replace('metadata["ir.GenericConst"][0]', 'R.zeros((8,), "float32")'), check_well_formed=False
+    )
+    direct = whole.script(style="relax", module_alias="")
+    assert "cls" not in direct and "R.call_tir(Module.double," in direct
+    assert_structural_equal(from_source(direct, check_well_formed=False), whole)
     assert (i + 1).script(style="relax", verbose_expr=True) == "i = T.int32()\ni + 1"
     assert (n + 1).script(style="relax", int_dtype="int64") == "n + 1"
     assert tirx.FloatImm("float32", 1.5).script(style="relax", float_dtype="float32") == "1.5"
@@ -344,3 +351,49 @@ def test_metadata_that_is_no_metadata_is_refused(change: tuple[str, str]):
     broken = head.replace('"""', "'''").replace(*change) + sep + rest
     with pytest.raises(Exception, match="metadata"):
         from_source(broken)
+
+
+# ------------------------------------------------------------------------------- attributes that follow from others
+
+
+_WINDOWS = """
+@R.function
+def main(x: R.Tensor(("n", 3, 8, 8), "float32"), w: R.Tensor((6, 3, 3, 3), "float32"), v: R.Tensor((3, 4, 3, 3), "float32")):
+    n = T.int64()
+    y = {}
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [
+        (
+            "R.nn.conv2d(x, w, strides=2, padding=1)",
+            'R.nn.conv2d(x, w, strides=[2, 2], padding=[1, 1, 1, 1], dilation=[1, 1], out_layout="NCHW")',
+        ),
+        ("R.nn.conv2d(x, w, padding=[1, 2])", "R.nn.conv2d(x, w, strides=[1, 1], padding=[1, 2, 1, 2])"),
+        (
+            "R.nn.conv2d_transpose(x, v, strides=2, output_padding=1)",
+            'R.nn.conv2d_transpose(x, v, strides=[2, 2], output_padding=[1, 1], out_layout="NCHW")',
+        ),
+        ("R.nn.max_pool2d(x, 2)", "R.nn.max_pool2d(x, [2, 2], [1, 1], [0, 0, 0, 0], [1, 1])"),
+        ("R.nn.adaptive_avg_pool2d(x, 2)", 'R.nn.adaptive_avg_pool2d(x, [2, 2], out_layout="NCHW")'),
+        ("R.image.resize2d(x, 16, roi=0.5)", "R.image.resize2d(x, (16, 16), roi=(0.5, 0.5, 0.5, 0.5))"),
+        ("R.reshape(x, (0, -1))", "R.reshape(x, (n, 192))"),
+        ("R.nn.relu6(x)", "R.clip(x, 0, 6)"),
+        ("R.nn.attention(x, x, x, x)", "R.nn.attention_bias(x, x, x, x)"),
+    ],
+)
+def test_what_a_call_leaves_out_is_stored_in_full(short: str, full: str):
+    one, two = (from_source(_WINDOWS.format(text)) for text in (short, full))
+    assert_structural_equal(one, two)
+    assert one.script(style="relax") == two.script(style="relax")
+    assert len(one.script()) <= len(two.script()) and "dilation" not in one.script()
+
+
+def test_a_window_that_does_not_fit_is_refused_at_its_place():
+    text = '@R.function\ndef main(x: R.Tensor((1, 3, 8, 8), "float32")):\n    return R.nn.max_pool2d(x, [1, 2, 3])\n'
+    with pytest.raises(DiagnosticError, match="pool_size must be one number") as caught:
+        from_source(text)
+    assert caught.value.span is not None and caught.value.span.line == 3

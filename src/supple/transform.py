@@ -137,7 +137,7 @@ def LambdaLift() -> Pass:
 
 def LegalizeOps(customize_legalize_map: Mapping[str, Callable[[BlockBuilder, Call], Expr]] | None = None) -> Pass:
     """Operators become ``call_tir`` of loop functions; the map replaces the definition of some by full name."""
-    return Pass("LegalizeOps", lambda mod: legalize(mod, customize_legalize_map))
+    return Pass("LegalizeOps", lambda mod: legalize(mod, customize_legalize_map, keep_marks=True))
 
 
 def AnnotateTIROpPattern() -> Pass:

@@ -22,6 +22,8 @@ from supple.ir.structural import find_mismatch
 from supple.script import from_source
 
 KNOWN = {
+    "R.make_closure": "the oracle says nothing of a closure's type",
+    "R.invoke_pure_closure": "the same",
     "R.to_vdevice": "the oracle spells targets out as dicts",
     "T.target": "the oracle adds the machine's triple",
     "T.evaluate": "the oracle drops T.evaluate(0) and folds constants",

@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import calls
 import compare
 import fragments
 
@@ -136,25 +137,25 @@ def programs(python: str, verbose: bool) -> None:
     report("programs", pairs, verbose)
 
 
-def parts(python: str, verbose: bool) -> None:
-    """The fragments: both build, both print."""
-    texts = list(fragments.FRAGMENTS)
-    theirs = evaluated(python, fragments.PRELUDE, texts)
+def parts(python: str, title: str, prelude: str, texts: list[str], verbose: bool) -> None:
+    """Expressions: both build, both print."""
+    theirs = evaluated(python, prelude, texts)
     alias = "import supple.compat\nsupple.compat.install_as_tvm()\n"
-    ours = evaluated(sys.executable, alias + fragments.PRELUDE, texts)
+    ours = evaluated(sys.executable, alias + prelude, texts)
     pairs = []
     for text, (kind, other), (own_kind, own) in zip(texts, theirs, ours, strict=True):
         if kind == "ok":
             pairs.append((text, own if own_kind == "ok" else f"refused: {own}", other))
         else:
             print(f"only here {text}: {' '.join(other.split())[-120:]}")
-    report("fragments", pairs, verbose)
+    report(title, pairs, verbose)
 
 
 def main(arguments: list[str]) -> int:
     python, verbose = arguments[0], "-v" in arguments[1:]
     set_default_style("relax")
-    parts(python, verbose)
+    parts(python, "fragments", fragments.PRELUDE, list(fragments.FRAGMENTS), verbose)
+    parts(python, "calls", calls.CALLS_PRELUDE, list(calls.CALLS), verbose)
     programs(python, verbose)
     return 0
 

@@ -254,6 +254,9 @@ class CallPattern(DFPattern):
         self.op = op
         self.args = tuple(args)
         self.varg_default_wildcard = varg_default_wildcard
+        context = PatternContext.current_or_none()
+        if context is not None:
+            context.calls.append(self)
 
     def matches(self, matcher: Matcher, expr: Expr) -> bool:
         value = matcher.value(expr)
@@ -631,14 +634,19 @@ class PatternContext:
         conv, relu = is_op("relax.nn.conv2d")(...), is_op("relax.nn.relu")(...)
         conv >> relu                      # conv's result is used by relu only
         found = ctx.match_dfb(block)      # {pattern: variable} or None
+
+    Calls that are written while the context is entered must be found as well; what their arguments are is a part of
+    the result.
     """
 
     _stack: list[PatternContext] = []
 
     def __init__(self, incremental: bool = False) -> None:
         self.edges: list[tuple[DFPattern, DFPattern, int, bool]] = []
+        self.calls: list[CallPattern] = []
         if incremental and PatternContext._stack:
             self.edges = list(PatternContext._stack[-1].edges)
+            self.calls = list(PatternContext._stack[-1].calls)
 
     def __enter__(self) -> PatternContext:
         PatternContext._stack.append(self)
@@ -661,14 +669,16 @@ class PatternContext:
         return context
 
     def patterns(self) -> list[DFPattern]:
-        """The patterns that stand in a sequence, first mentioned first."""
-        return list(dict.fromkeys(p for a, b, _, _ in self.edges for p in (a, b)))
+        """The patterns that stand in a sequence, first mentioned first, and calls that are no part of another."""
+        parts = {id(p) for call in self.calls for p in call.args}
+        roots = [call for call in self.calls if id(call) not in parts]
+        return list(dict.fromkeys([*(p for a, b, _, _ in self.edges for p in (a, b)), *roots]))
 
     def match_dfb(
         self, dfb: Any, start_hint: Var | None = None, must_include_hint: bool = False
     ) -> dict[DFPattern, Var] | None:
         """Variables of a dataflow block, one for each pattern, that obey every use; None when there are none."""
-        return next(self.matches(dfb.bindings, _escaping(dfb)), None)
+        return next(self.matches(dfb.bindings, _escaping(dfb)), None) if self.patterns() else None
 
     def matches(
         self, bindings: Sequence[Any], escaping: set[int], skip: Callable[[Var], bool] | None = None
@@ -679,7 +689,8 @@ class PatternContext:
 
         def assign(position: int, chosen: dict[DFPattern, Var], matcher: Matcher) -> Iterator[dict[DFPattern, Var]]:
             if position == len(patterns):
-                yield dict(chosen)
+                inner = [p for call in self.calls for p in (call, *call.args)]
+                yield {p: v for p in inner if isinstance(v := matcher.memo.get(p), Var)} | chosen
                 return
             for var in block.variables:
                 if any(var is v for v in chosen.values()) or (skip is not None and skip(var)):

@@ -213,3 +213,37 @@ def convert(value: object, name: str) -> np.ndarray[Any, Any]:
         low, high = whole <= float(info.min), whole >= float(info.max)
         inside = np.where(low | high, 0.0, whole).astype(target)
         return np.where(low, target.type(info.min), np.where(high, target.type(info.max), inside))
+
+
+class DataType(str):
+    """A dtype as Relax's users hold it: its name, a ``str``, with its parts. Raises ``TypeError`` for an unknown
+    one."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: object) -> DataType:
+        return super().__new__(cls, check_dtype(str(name) if isinstance(name, str) else from_numpy(name)))
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element in memory (a bool takes 8)."""
+        return row(self).nbytes * 8
+
+    @property
+    def lanes(self) -> int:
+        """1, or the number of elements of a vector."""
+        return lanes(self)
+
+    @property
+    def type_code(self) -> int:
+        """DLPack's number of the kind."""
+        return row(self).dlpack
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a value, a vector's together."""
+        return row(self).nbytes * lanes(self)
+
+    def with_lanes(self, count: int) -> DataType:
+        """The vector of that many elements of this dtype's."""
+        return DataType(element(self) if count == 1 else vector(element(self), count))

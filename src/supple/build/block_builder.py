@@ -11,7 +11,7 @@ from supple.base.errors import DiagnosticError, InternalError, TypeCheckError
 from supple.base.source import Span
 from supple.build.infer import infer
 from supple.build.te import TensorValue, as_placeholders, create_prim_func
-from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var, as_expr, is_scalar, place_of_use
+from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var, as_expr, is_scalar, place_of_use, scalar_dtype
 from supple.ir.graph import (
     Binding,
     BindingBlock,
@@ -29,7 +29,7 @@ from supple.ir.graph import (
 from supple.ir.loop import PrimFunc
 from supple.ir.module import BaseFunc, IRModule
 from supple.ir.node import Expr, Type, replace
-from supple.ir.op import Op, settle_literals
+from supple.ir.op import Op, settle, settle_literals
 from supple.ir.structural import structural_equal, structural_hash
 from supple.ir.types import FuncType, TensorType
 from supple.ir.walk import free_symbols, substitute
@@ -336,9 +336,11 @@ class BlockBuilder:
         name = primfunc_name_hint or getattr(func, "__name__", "") or "te_func"
         var = self.add_func(prim, name if name.isidentifier() else "te_func")
         out_types = tuple(TensorType(ShapeExpr(t.shape), t.dtype) for t in outputs)
-        call_args: tuple[Expr, ...] = (var, Tuple(tuple(e for _, e in inputs)))
-        if symbols:
-            call_args = (*call_args, ShapeExpr(tuple(symbols)))
+        numbers = [s for s in symbols if scalar_dtype(s) != "int64"]
+        sizes = [s for s in symbols if scalar_dtype(s) == "int64"]
+        call_args: tuple[Expr, ...] = (var, Tuple((*(e for _, e in inputs), *numbers)))
+        if sizes:
+            call_args = (*call_args, ShapeExpr(tuple(sizes)))
         return Call(Op.of_role("call_tir"), call_args, {}, out_types)
 
     def emit_te(self, func: Callable[..., Any], *args: Any, primfunc_name_hint: str = "", **kwargs: Any) -> Var:
@@ -492,7 +494,7 @@ def _with_operands(e: Expr, operands: list[Expr]) -> Expr:
 
 def _settled(call: Call) -> Call:
     try:
-        return settle_literals(call)
+        return settle(settle_literals(call))
     except TypeError as error:
         raise TypeCheckError(str(error), span=call.span, rule="literal") from None
 

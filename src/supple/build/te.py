@@ -258,7 +258,8 @@ def create_prim_func(
     """The loop function of ``outputs`` over ``inputs`` with symbols of its own, and the values its extra scalars take.
 
     The extra scalar parameters are the symbols that no buffer's shape introduces by itself (``n`` when only ``n + 1``
-    appears): pass them as ``tir_vars``. The function is marked ``tirx.noalias``: its outputs overlap nothing.
+    appears): pass them as ``tir_vars``. Scalars of other dtypes than int64 are arguments after the inputs. The
+    function is marked ``tirx.noalias``: its outputs overlap nothing.
     """
     results = list(outputs or [])
     computed = definitions(results, inputs)
@@ -277,7 +278,9 @@ def create_prim_func(
     attrs: dict[str, Any] = {"tirx.noalias": True}
     if name is not None:
         attrs["global_symbol"] = name
-    func = PrimFunc((*buffers, *extra), body, None, attrs)
+    numbers = [s for s in extra if s.dtype != "int64"]
+    sizes = [s for s in extra if s.dtype == "int64"]
+    func = PrimFunc((*buffers[: len(inputs)], *numbers, *buffers[len(inputs) :], *sizes), body, None, attrs)
     renamed = substitute(func, fresh)
     return renamed, list(extra)
 

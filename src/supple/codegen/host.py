@@ -207,6 +207,15 @@ class HostEmitter(Emitter):
         code = self.field(pointer, abi.OBJECT_CODE, "i32")
         came = [self.w.value(f"zext i32 {part} to i64") for part in (kind, code)]
         other = self.w.value(f"icmp ne i32 {kind}, {s.kind}")
+        if s.kind == abi.Kind.INT and s.dtype != "bool":
+            # uint64 numbers say so: then the highest bit is a part of the number, else it is a sign
+            unsigned = self.w.value(
+                f"icmp {'ne' if s.dtype == 'uint64' else 'eq'} i32 {code}, {abi.dtype_code('uint64')}"
+            )
+            self.branch_if(other, self.failure(s.site, [*came, "-1"]))
+            high = self.w.value(f"icmp slt i64 {self.field(pointer, abi.NUMBER_VALUE, 'i64')}, 0")
+            self.branch_if(self.w.value(f"and i1 {high}, {unsigned}"), self.failure(s.site, [*came, "-1"]))
+            return
         if s.kind == abi.Kind.CLOSURE:
             other = self.w.value(f"and i1 {other}, {self.is_no_callable(kind, code)}")
         self.branch_if(other, self.failure(s.site, [*came, "-1"]))

@@ -21,10 +21,8 @@ def kernel_call(host: Emitter, s: H.KernelCall) -> None:
     types = ["ptr"] * (1 + len(s.buffers))
     args = ["ptr %ctx", *(f"ptr {host.pointer(b)}" for b in s.buffers)]
     for scalar in s.scalars:
-        ty = llvm_type(E.scalar_dtype(scalar))
-        value = host.value(scalar)
-        if ty not in ("i64", "i1", "float", "double"):
-            value = host.w.value(f"trunc i64 {value} to {ty}")
+        dtype = E.scalar_dtype(scalar)
+        ty, value = llvm_type(dtype), host.numbers.taken_by_kernels(dtype, host.value(scalar))
         args.append(f"{ty} {value}")
         types.append(ty)
     for symbol in s.symbols:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from supple.base import dtypes
 from supple.base.errors import InternalError
 from supple.codegen.host_numbers import Numbers, number_type
 from supple.codegen.writer import Writer
@@ -145,7 +146,10 @@ class Emitter:
             value = self.w.value(f"icmp ne i64 {value}, 0") if ty == "i1" else value
         else:
             value = self.field(pointer, offset, "double")
-            value = self.w.value(f"fptrunc double {value} to float") if ty == "float" else value
+            if dtypes.is_narrow(E.scalar_dtype(var)):
+                value = self.numbers.rounded(E.scalar_dtype(var), "float64", value)
+            elif ty == "float":
+                value = self.w.value(f"fptrunc double {value} to float")
         self.numbers.define(var, value)
 
     def store_objects(self, pointer: str, offset: int, objects: Sequence[HostVar]) -> None:

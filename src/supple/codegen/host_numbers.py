@@ -1,4 +1,8 @@
-"""Scalar expressions in host code: 64-bit integers whose arithmetic is checked, bools, floats."""
+"""Scalar expressions in host code: 64-bit integers whose arithmetic is checked, bools, floats.
+
+Every integer is an ``i64``: signed, but for uint64, whose operations are unsigned ones. Narrow floats are float32
+values that are rounded after each operation (``host_floats``).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ from typing import Protocol
 
 from supple.base import dtypes
 from supple.base.errors import NotSupportedError
-from supple.codegen.kernel_builder import float_text
+from supple.codegen import host_floats
+from supple.codegen.kernel_builder import float_text, llvm_type
 from supple.codegen.writer import Writer
 from supple.ir import expr as E
 from supple.ir.expr import FloatImm, IntImm, Var
@@ -16,14 +21,22 @@ from supple.ir.node import Expr, children
 from supple.ir.walk import free_symbols
 from supple.runtime.abi import ErrorSite, Status
 
-_INT64_MIN = -(1 << 63)
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_UNSIGNED = "uint64"
+
+
+def _is_signed(dtype: str) -> bool:
+    """Whether a dtype's numbers are integers that fit in a signed 64-bit one."""
+    return dtypes.is_int(dtype) and dtype != _UNSIGNED
 
 
 def number_type(dtype: str) -> str:
     """The LLVM type that holds a scalar in host code: ``i64`` for every integer, ``i1``, ``float``, ``double``."""
     row = dtypes.row(dtype)
-    if dtypes.lanes(dtype) > 1 or dtype in ("uint64", "handle") or dtypes.is_narrow(dtype):
+    if dtypes.lanes(dtype) > 1 or row.kind == "handle":
         raise NotSupportedError(f"host code does not support scalars of dtype {dtype}")
+    if dtypes.is_narrow(dtype):
+        return "float"
     return {"int": "i64", "uint": "i64", "bool": "i1"}.get(row.kind) or row.llvm
 
 
@@ -87,8 +100,11 @@ class Numbers:
 
     def _operand(self, e: Expr) -> str:
         if isinstance(e, IntImm):
-            return ("true" if e.value else "false") if e.dtype == "bool" else str(e.value)
+            signed = e.value - (1 << 64) if e.value > _INT64_MAX else e.value
+            return ("true" if e.value else "false") if e.dtype == "bool" else str(signed)
         if isinstance(e, FloatImm):
+            if dtypes.is_narrow(e.dtype):
+                return float_text(host_floats.nearest(e.value, e.dtype), "float32")
             return float_text(e.value, e.dtype)
         name = self.known(e)
         assert name is not None
@@ -107,7 +123,7 @@ class Numbers:
         if self._failed is None:
             root = self._root
             assert root is not None
-            symbols = [s for s in free_symbols(root) if self.known(s) is not None and number_type(s.dtype) == "i64"][:5]
+            symbols = [s for s in free_symbols(root) if self.known(s) is not None and _is_signed(s.dtype)][:5]
             known = ", ".join(f"{s.name} = {{{i}}}" for i, s in enumerate(symbols))
             text = f"{self.host.name}: {show(root)} does not fit in 64 bits" + (f" ({known})" if known else "")
             values = tuple(self._operand(s) for s in symbols)
@@ -133,7 +149,8 @@ class Numbers:
     # ----------------------------------------------------------------------------------------------------- arithmetic
 
     def checked(self, operation: str, e: E.BinaryOp, a: str, b: str) -> str:
-        """``sadd``, ``ssub`` or ``smul`` that fails on overflow."""
+        """``add``, ``sub`` or ``mul`` that fails on overflow."""
+        operation = f"{'u' if e.dtype == _UNSIGNED else 's'}{operation}"
         self.host.declarations.add(f"declare {{ i64, i1 }} @llvm.{operation}.with.overflow.i64(i64, i64)")
         pair = self.w.value(f"call {{ i64, i1 }} @llvm.{operation}.with.overflow.i64(i64 {a}, i64 {b})")
         value = self.w.value(f"extractvalue {{ i64, i1 }} {pair}, 0")
@@ -145,6 +162,8 @@ class Numbers:
         w = self.w
         zero = w.value(f"icmp eq i64 {b}, 0")
         safe = w.value(f"select i1 {zero}, i64 1, i64 {b}")
+        if e.dtype == _UNSIGNED:
+            return w.value(f"udiv i64 {a}, {safe}"), w.value(f"urem i64 {a}, {safe}"), zero
         lowest = w.value(f"icmp eq i64 {a}, {_INT64_MIN}")
         minus = w.value(f"icmp eq i64 {b}, -1")
         self._fail_if(w.value(f"and i1 {lowest}, {minus}"))
@@ -154,6 +173,8 @@ class Numbers:
         """The same, rounding down."""
         w = self.w
         quotient, rest, zero = self.divide(e, a, b)
+        if e.dtype == _UNSIGNED:
+            return quotient, rest, zero
         inexact = w.value(f"icmp ne i64 {rest}, 0")
         mixed = w.value(f"xor i64 {rest}, {b}")
         opposite = w.value(f"icmp slt i64 {mixed}, 0")
@@ -166,7 +187,24 @@ class Numbers:
         return self.w.value(f"select i1 {zero}, i64 0, i64 {value}")
 
     def float_op(self, e: E.BinaryOp, operation: str, a: str, b: str) -> str:
-        return self.w.value(f"{operation} {number_type(e.dtype)} {a}, {b}")
+        return self.rounded(e.dtype, "float32", self.w.value(f"{operation} {number_type(e.dtype)} {a}, {b}"))
+
+    def rounded(self, dtype: str, source: str, value: str) -> str:
+        """A float (of the dtype ``source`` in LLVM) as the nearest value of a narrow dtype; others as they are."""
+        if not dtypes.is_narrow(dtype):
+            return value
+        name, text = host_floats.rounding(dtype, source)
+        self.host.declarations.add(text)
+        return self.w.value(f"call float {name}({'float' if source == 'float32' else 'double'} {value})")
+
+    def taken_by_kernels(self, dtype: str, value: str) -> str:
+        """A scalar as a kernel takes it."""
+        ty = llvm_type(dtype)
+        if dtypes.is_narrow(dtype):
+            name, text = host_floats.code(dtype)
+            self.host.declarations.add(text)
+            return self.w.value(f"call {ty} {name}(float {value})")
+        return value if ty in ("i64", "i1", "float", "double") else self.w.value(f"trunc i64 {value} to {ty}")
 
 
 def _arithmetic(checked: str, floating: str) -> Callable[..., str]:
@@ -215,7 +253,8 @@ def _extreme(predicate: str, intrinsic: str) -> Callable[..., str]:
             suffix = "f32" if ty == "float" else "f64"
             n.host.declarations.add(f"declare {ty} @llvm.{intrinsic}.{suffix}({ty}, {ty})")
             return n.w.value(f"call {ty} @llvm.{intrinsic}.{suffix}({ty} {a}, {ty} {b})")
-        first = n.w.value(f"icmp {predicate} i64 {a}, {b}")
+        wanted = predicate.replace("s", "u", 1) if e.dtype == _UNSIGNED else predicate
+        first = n.w.value(f"icmp {wanted} i64 {a}, {b}")
         return n.w.value(f"select i1 {first}, i64 {a}, i64 {b}")
 
     return emit
@@ -227,7 +266,8 @@ def _compare(signed: str, floating: str) -> Callable[..., str]:
         ty = number_type(dtype)
         if dtypes.is_float(dtype):
             return n.w.value(f"fcmp {floating} {ty} {a}, {b}")
-        predicate = signed.replace("s", "u", 1) if ty == "i1" and signed not in ("eq", "ne") else signed
+        unsigned = (ty == "i1" or dtype == _UNSIGNED) and signed not in ("eq", "ne")
+        predicate = signed.replace("s", "u", 1) if unsigned else signed
         return n.w.value(f"icmp {predicate} {ty} {a}, {b}")
 
     return emit
@@ -253,6 +293,10 @@ def _cast(n: Numbers, e: E.Cast, a: str) -> str:
     source, target = E.scalar_dtype(e.value), e.dtype
     have, want = number_type(source), number_type(target)
     if want == "i64" and have == "i64":
+        if source != target and _UNSIGNED in (source, target) and dtypes.row(source).kind != dtypes.row(target).kind:
+            n._fail_if(n.w.value(f"icmp slt i64 {a}, 0"))  # negative, or too large for a signed number
+        elif source != target and source == _UNSIGNED:
+            n._fail_if(n.w.value(f"icmp slt i64 {a}, 0"))
         wider = dtypes.row(target).bits > dtypes.row(source).bits and dtypes.row(target).kind == "int"
         return a if wider or source == target else n._fit(target, a)
     if want == "i64" and have == "i1":
@@ -261,19 +305,24 @@ def _cast(n: Numbers, e: E.Cast, a: str) -> str:
         return n.w.value(f"fcmp une {have} {a}, 0.0" if have in ("float", "double") else f"icmp ne {have} {a}, 0")
     if want == "i64":
         suffix = "f32" if have == "float" else "f64"
-        n.host.declarations.add(f"declare i64 @llvm.fptosi.sat.i64.{suffix}({have})")
-        return n._fit(target, n.w.value(f"call i64 @llvm.fptosi.sat.i64.{suffix}({have} {a})"))
+        convert = "fptoui" if target == _UNSIGNED else "fptosi"
+        n.host.declarations.add(f"declare i64 @llvm.{convert}.sat.i64.{suffix}({have})")
+        return n._fit(target, n.w.value(f"call i64 @llvm.{convert}.sat.i64.{suffix}({have} {a})"))
     if have in ("i64", "i1"):
-        return n.w.value(f"{'sitofp' if have == 'i64' else 'uitofp'} {have} {a} to {want}")
+        wide = "double" if target == "float16" else want  # where float32 would round a first time
+        made = n.w.value(f"{'sitofp' if _is_signed(source) else 'uitofp'} {have} {a} to {wide}")
+        return n.rounded(target, "float64" if wide == "double" else "float32", made)
+    if dtypes.is_narrow(target):
+        return a if source == target else n.rounded(target, "float64" if have == "double" else "float32", a)
     if have == want:
         return a
     return n.w.value(f"{'fptrunc' if want == 'float' else 'fpext'} {have} {a} to {want}")
 
 
 _EMIT: dict[type, Callable[..., str]] = {
-    E.Add: _arithmetic("sadd", "fadd"),
-    E.Sub: _arithmetic("ssub", "fsub"),
-    E.Mul: _arithmetic("smul", "fmul"),
+    E.Add: _arithmetic("add", "fadd"),
+    E.Sub: _arithmetic("sub", "fsub"),
+    E.Mul: _arithmetic("mul", "fmul"),
     E.Div: _div,
     E.Mod: _mod,
     E.FloorDiv: _floordiv,

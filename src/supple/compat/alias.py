@@ -29,6 +29,8 @@ class AliasModule(ModuleType):
         self._target = target
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__all__":  # what `from tvm.relax.dpl import *` brings
+            return self._public()
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         full = f"{self.__name__}.{name}"
@@ -44,10 +46,17 @@ class AliasModule(ModuleType):
         raise AttributeError(f"Supple has no {full}{did_you_mean(name, self.__dir__())}")
 
     def __dir__(self) -> list[str]:
-        prefix = f"{self.__name__}."
-        rows = [old[len(prefix) :] for old in (*_NAMES, *_MODULES) if old.startswith(prefix)]
         own = dir(importlib.import_module(self._target)) if self._target is not None else []
-        return sorted({r.partition(".")[0] for r in rows} | {n for n in own if not n.startswith("_")})
+        return sorted(self._rows() | {n for n in own if not n.startswith("_")})
+
+    def _public(self) -> list[str]:
+        target = importlib.import_module(self._target) if self._target is not None else None
+        return sorted(self._rows() | set(getattr(target, "__all__", ())))
+
+    def _rows(self) -> set[str]:
+        """The names that the table has below this module."""
+        prefix = f"{self.__name__}."
+        return {old[len(prefix) :].partition(".")[0] for old in (*_NAMES, *_MODULES) if old.startswith(prefix)}
 
 
 def _is_package(full: str) -> bool:

@@ -15,7 +15,7 @@ from supple.base import dtypes
 from supple.base.errors import ArgumentError, ExecutionError, InternalError, NotSupportedError
 from supple.interp.forms import FORMS, Partial
 from supple.interp.loops import run_prim_func
-from supple.ir.expr import Call, DataflowVar, FloatImm, IntImm, StringImm, TupleGetItem, Var, is_scalar
+from supple.ir.expr import Call, DataflowVar, FloatImm, IntImm, StringImm, TupleGetItem, Var, is_scalar, scalar_dtype
 from supple.ir.graph import (
     Constant,
     DataTypeImm,
@@ -143,7 +143,10 @@ class Interpreter:
                 return special(self, e, frame)
             if op.ref is None:
                 raise NotSupportedError(f"the interpreter has no meaning for {op.name}", span=e.span)
-            result = op.ref(*(self.eval(a, frame) for a in e.args), **e.attrs)
+            values = [self.eval(a, frame) for a in e.args]
+            if op.params and op.params[0].kind == "operand":  # a number has the dtype of its type, not numpy's
+                values = [_number(v, a) if is_scalar(a) else v for v, a in zip(values, e.args, strict=True)]
+            result = op.ref(*values, **e.attrs)
             return tuple(_import(r) for r in result) if isinstance(result, (tuple, list)) else _import(result)
         args = [self.eval(a, frame) for a in e.args]
         if isinstance(op, GlobalVar):
@@ -241,6 +244,10 @@ def _export(value: Value) -> Value:
     if isinstance(value, tuple) and not isinstance(value, ShapeTuple):
         return tuple(_export(v) for v in value)
     return value
+
+
+def _number(value: Value, e: Expr) -> Value:
+    return np.asarray(value, dtypes.to_numpy(scalar_dtype(e)))
 
 
 def _import(value: Value) -> Value:

@@ -557,6 +557,11 @@ def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
     raise TypeError(f"expected an expression or a number, got {value!r}")
 
 
+def graph_scalar(value: ExprLike) -> Expr:
+    """``value`` as a number of the graph: a Python float keeps all of its digits (float64), as in Relax."""
+    return as_expr(value, "float64" if isinstance(value, float) else None)
+
+
 def cast(dtype: str, value: ExprLike) -> Expr:
     """``value`` converted to ``dtype``; literals are converted at once, a value of that dtype is returned as it is."""
     dtypes.check_dtype(dtype)

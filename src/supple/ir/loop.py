@@ -215,6 +215,18 @@ class IterVar(Node):
     Ordered: ClassVar[IterType] = IterType.SCAN
     Opaque: ClassVar[IterType] = IterType.OPAQUE
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.iter_type, IterType):
+            set_field(self, "iter_type", _ITER_TYPES.get(self.iter_type))
+            if self.iter_type is None:
+                raise ValueError(f"IterVar: the kinds are {', '.join(map(str, _ITER_TYPES))}")
+
+
+_ITER_TYPES: dict[object, IterType] = {
+    0: IterType.DATA_PAR, 2: IterType.REDUCE, 3: IterType.SCAN, 4: IterType.OPAQUE,
+}  # fmt: skip
+"""Relax's numbers of the kinds (1, a thread's index, is a loop's kind here)."""
+
 
 @node
 class BufferRegion(Node):

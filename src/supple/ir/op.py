@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from supple.base import dtypes
 from supple.base.registry import Registry, did_you_mean
-from supple.ir.expr import CALLEES, Call, as_expr, cast, is_scalar
+from supple.ir.expr import CALLEES, Call, as_expr, cast, graph_scalar, is_scalar
 from supple.ir.graph import Constant, DataTypeImm, ShapeExpr, Tuple, constant
 from supple.ir.node import Expr, Node, Type, ignored, node, replace
 from supple.ir.types import TensorType
@@ -36,9 +37,10 @@ REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
 class Param:
     """One parameter of an operator's signature.
 
-    ``kind`` says what it takes: ``"tensor"``, ``"expr"`` (any graph value), ``"tuple"`` of tensors, ``"shape"``,
-    ``"scalar"``, ``"scalars"`` (a tuple of them), ``"dtype_value"`` and ``"varargs"`` (any number of graph values) are
-    *arguments* (expressions, ``Call.args``); ``"attr"`` is a compile-time attribute (``Call.attrs``).
+    ``kind`` says what it takes: ``"tensor"``, ``"operand"`` (a tensor or a number), ``"expr"`` (any graph value),
+    ``"tuple"`` of tensors, ``"shape"``, ``"scalar"``, ``"scalars"`` (a tuple of them), ``"dtype_value"`` and
+    ``"varargs"`` (any number of graph values) are *arguments* (expressions, ``Call.args``); ``"attr"`` is a
+    compile-time attribute (``Call.attrs``).
     ``convert`` turns what the user wrote into the attribute's canonical value, raising TypeError or ValueError.
     """
 
@@ -125,7 +127,27 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
                 exprs.append(_ARGUMENT[param.kind](value, dtype))
         except (TypeError, ValueError) as error:
             raise TypeError(f"{op.name}: parameter {param.name}: {error}") from None
-    return Call(op, tuple(exprs), attrs)
+    return settle(Call(op, tuple(exprs), attrs))
+
+
+def settle(call: Call) -> Call:
+    """The call as Relax stores it: attributes that follow from others filled in and written in full.
+
+    An operator says how in two facts: ``settle_attrs(attrs) -> attrs``, and ``settle_args(args) -> args``, which sees
+    the types of its arguments where they are known. Both return what does not fit as it is: the type rule refuses it.
+    """
+    if not isinstance(call.op, Op):
+        return call
+    attrs = settled_attrs(call.op, call.attrs)
+    args = call.op.facts.get("settle_args", tuple)(call.args)
+    same = attrs == call.attrs and len(args) == len(call.args) and all(map(operator.is_, args, call.args))
+    return call if same else replace(call, args=tuple(args), attrs=attrs)
+
+
+def settled_attrs(op: Op, attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An operator's attributes as a call stores them."""
+    made: Mapping[str, Any] = op.facts.get("settle_attrs", dict)(attrs)
+    return made
 
 
 def _attribute(value: Any) -> Any:
@@ -245,7 +267,7 @@ def _as_scalars(value: Any, _dtype: str | None) -> Expr:
     if isinstance(value, Expr) and not is_scalar(value):
         return value
     values = value if isinstance(value, (list, tuple)) else (value,)
-    return Tuple(tuple(as_expr(v) for v in values))
+    return Tuple(tuple(graph_scalar(v) for v in values))
 
 
 def _as_value(value: Any, _dtype: str | None) -> Expr:
@@ -253,7 +275,7 @@ def _as_value(value: Any, _dtype: str | None) -> Expr:
         return Tuple(tuple(_as_value(v, None) for v in value))
     if hasattr(value, "dtype") and not isinstance(value, Expr):
         return constant(value)
-    return as_expr(value)
+    return graph_scalar(value)
 
 
 def _as_dtype_value(value: Any, _dtype: str | None) -> Expr:
@@ -264,9 +286,10 @@ def _as_dtype_value(value: Any, _dtype: str | None) -> Expr:
 
 _ARGUMENT: dict[str, Callable[[Any, str | None], Expr]] = {
     "tensor": _as_tensor,
+    "operand": _as_tensor,
     "tuple": _as_tuple,
     "shape": _as_shape,
-    "scalar": lambda value, _: as_expr(value),
+    "scalar": lambda value, _: graph_scalar(value),
     "scalars": _as_scalars,
     "expr": _as_value,
     "dtype_value": _as_dtype_value,
@@ -282,6 +305,7 @@ class RelaxText:
     strings: tuple[str, ...] = ()  # that are values of the graph: R.str("...")
     floats: tuple[str, ...] = ()  # that are written with their dtype: T.float32(...)
     positional: bool = False  # attributes are written without their names
+    hidden: tuple[str, ...] = ()  # that are left out where they hold None
     says_type: bool = False  # a binding of this operator is not annotated: the call says its type
 
 

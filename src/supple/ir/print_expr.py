@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from supple.ir import graph as G
 from supple.ir.expr import Call, FloatImm, IntImm, Var
 from supple.ir.loop import BufferRegion
 from supple.ir.node import Expr, Type
-from supple.ir.op import REQUIRED, Op, Param, RelaxText
+from supple.ir.op import REQUIRED, Op, Param, RelaxText, settled_attrs
 from supple.ir.print_names import Names, float_text, quote
 from supple.ir.print_style import PrintOptions, print_options
 from supple.ir.print_types import TypePrinter
@@ -67,6 +67,7 @@ class ExprPrinter(TypePrinter):
         self.hoist: Callable[[str], str] | None = None
         self.announce: Callable[[Var], None] | None = None  # declares a variable that an expression binds
         self.functions: dict[str, str] = {}  # name of a function of the module -> its name in the text
+        self.module = ""  # name of the module that the text is of
         self.infos: dict[str, Any] = {}  # the module's global infos: virtual devices and meshes are named by them
         self.type_variables: list[str] = []  # names of symbols that the text declares before everything else
         self.in_sight: set[int] = set()  # symbols that a signature may name without quotes
@@ -317,8 +318,10 @@ class ExprPrinter(TypePrinter):
         first = [name for name in written.first if name in attrs]
         for name in [*first, *(name for name in attrs if name not in first)]:
             value = attrs[name]
+            if value is None and name in written.hidden:
+                continue
             default = REQUIRED if self.style.all_attributes else defaults.get(name, REQUIRED)
-            if default is not REQUIRED and type(default) is type(value) and default == value:
+            if default is not REQUIRED and _means_default(op, attrs, name, default):
                 continue
             text = self.attr(value)
             if name in written.strings:
@@ -396,7 +399,7 @@ class ExprPrinter(TypePrinter):
         yield from ()
         name = self.functions.get(e.name_hint, e.name_hint)
         alone = self.style.declare_free and e.name_hint not in self.functions  # outside of a module
-        return (name if alone else f"{self.options.module_alias}.{name}"), ATOM, 0
+        return (name if alone else f"{self.options.module_alias or self.module or 'Module'}.{name}"), ATOM, 0
 
     def _extern(self, e: G.ExternFunc) -> Any:
         yield from ()
@@ -467,6 +470,14 @@ class ExprPrinter(TypePrinter):
 
 def _is_number(e: Expr) -> bool:
     return isinstance(e, IntImm) and e.dtype != "bool"
+
+
+def _means_default(op: Op, attrs: Mapping[str, Any], name: str, default: Any) -> bool:
+    """Whether a call without the attribute would store the same attributes."""
+    value = attrs[name]
+    if type(default) is type(value) and default == value:
+        return True
+    return "settle_attrs" in op.facts and settled_attrs(op, {**attrs, name: default}) == attrs
 
 
 def _floats(value: Any) -> Any:

@@ -44,8 +44,9 @@ class GraphPrinter(LinePrinter):
         if shown:
             self.line(f"R.func_attr({self.attr(shown)})")
         called = [n for n in pre_order(func.body) if isinstance(n, GlobalVar)]
-        if any(n.name_hint in self.functions or not self.style.declare_free for n in called):
-            self.line(f"{self.options.module_alias} = {self.module or 'Module'}")
+        alias = self.options.module_alias
+        if alias and any(n.name_hint in self.functions or not self.style.declare_free for n in called):
+            self.line(f"{alias} = {self.module or 'Module'}")
         self._body(func)
         self.indent -= 1
         self.names.close_scope()

@@ -40,7 +40,6 @@ class LinePrinter(ExprPrinter):
         self.lines: list[str] = []
         self.indent = 0
         self.base = 0  # indentation of the function's def
-        self.module = ""  # name of the module that the text is of
         self.frames = [_Frame()]  # the suites that are being printed, outermost first
         self.opened = 0  # suites so far
         self.flat = False  # every indented suite has a frame

@@ -220,7 +220,7 @@ class PrintOptions:
     ir_prefix: str = "I"
     tirx_prefix: str = "T"
     relax_prefix: str = "R"
-    module_alias: str = "cls"
+    module_alias: str = "cls"  # of the module in its functions; empty: its name itself
     int_dtype: str = "int32"  # of integers in loop functions that do not say theirs
     float_dtype: str = "void"  # of floating-point numbers that do not say theirs
     verbose_expr: bool = False  # an expression comes with the declarations of its variables
@@ -234,7 +234,7 @@ class PrintOptions:
     @property
     def reserved(self) -> frozenset[str]:
         """Names that no variable gets as they are."""
-        chosen = {self.ir_prefix, self.tirx_prefix, self.relax_prefix, self.module_alias}
+        chosen = {self.ir_prefix, self.tirx_prefix, self.relax_prefix, self.module_alias} - {""}
         return self.style.reserved | (chosen - {"I", "T", "R", "cls"})
 
     def number(self, value: Any) -> str:
@@ -287,7 +287,11 @@ def print_options(style: str | None = None, **given: Any) -> PrintOptions:
     made = replace(made, **chosen)
     for key in ("name", "ir_prefix", "tirx_prefix", "relax_prefix", "module_alias"):
         text = getattr(made, key)
-        if text is not None and (not text.isidentifier() or iskeyword(text)):
+        if (
+            text is not None
+            and not (key == "module_alias" and text == "")
+            and (not text.isidentifier() or iskeyword(text))
+        ):
             raise ValueError(f"{key}: expected a name, got {text!r}")
     if made.indent_spaces < 1:
         raise ValueError(f"indent_spaces: expected at least 1, got {made.indent_spaces}")

@@ -128,22 +128,23 @@ class TypePrinter:
     def _device(self, device: Device) -> str:
         return self.style.device.format(device.type, device.device_type, device.index)
 
-    def _lambda(self, params: tuple[Var, ...], results: tuple[Expr, ...]) -> str:
+    def _lambda(self, params: tuple[Var, ...], results: tuple[Expr, ...], single: str = "{}") -> str:
+        """A function of scalars; ``single`` is how one result is written."""
         self.names.open_scope()
         names = ", ".join(self.names.define(p) for p in params)
         inner = ", ".join(self.expr(r) for r in results)
         self.names.close_scope()
-        return f"lambda {names}: {inner if len(results) == 1 else f'({inner})'}"
+        return f"lambda {names}: {single.format(inner) if len(results) == 1 else f'({inner})'}"
 
     def _reducer(self, e: CommReducer) -> str:
         identity = ", ".join(self.expr(i) for i in e.identity_element)
         return f"T.comm_reducer({self._lambda((*e.lhs, *e.rhs), e.result)}, [{identity}])"
 
     def _index_map(self, e: IndexMap) -> str:
-        parts = [self._lambda(e.initial_indices, e.final_indices)]
+        parts = [self._lambda(e.initial_indices, e.final_indices, "({},)")]
         if e.inverse_index_map is not None:
             inverse = e.inverse_index_map
-            parts.append(f"inverse_index_map={self._lambda(inverse.initial_indices, inverse.final_indices)}")
+            parts.append(f"inverse_index_map={self._lambda(inverse.initial_indices, inverse.final_indices, '({},)')}")
         dtype = e.initial_indices[0].dtype if e.initial_indices else "int64"
         if dtype != "int64":
             parts.append(f"index_dtype={quote(dtype)}")

@@ -239,7 +239,7 @@ def _fragment(node: Any, options: PrintOptions) -> str:
         return f"{options.style.range}({printer.expr(node.min)}, {printer.expr(node.extent)})"
     if isinstance(node, IterVar):
         return printer.iteration(node)
-    return f"<{type(node).__name__}>"
+    return printer.attr(node)
 
 
 def _statement(node: Stmt, printer: LoopPrinter) -> None:

@@ -162,6 +162,15 @@ class TupleType(Type):
         as_tuple(self, "fields")
 
 
+def on_device(ty: Type, device: object) -> Type:
+    """A tensor's type, or a tuple's, with its tensors on a virtual device; None: their place is unknown."""
+    if isinstance(ty, TupleType):
+        return TupleType(tuple(on_device(f, device) for f in ty.fields))
+    if isinstance(ty, TensorType) and ty.vdevice is not device:
+        return TensorType(ty.shape, ty.dtype, ty.ndim, device)
+    return ty
+
+
 @node
 class ShapeType(Type):
     """A shape value: ``R.Shape(["n", 4])`` with known ``values``, or ``R.Shape(ndim=2)``; ``ndim`` -1: unknown."""

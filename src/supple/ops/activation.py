@@ -11,14 +11,14 @@ import numpy as np
 from supple.base import dtypes
 from supple.build import te
 from supple.ir import expr as E
-from supple.ir.expr import cast, const, scalar_dtype
+from supple.ir.expr import Call, cast, const, scalar_dtype
 from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
 from supple.ops.declare import Sample, fail, operator, sample
 from supple.ops.shapes import normalize_axis
-from supple.ops.unary import erf_ref
+from supple.ops.unary import clip, erf_ref
 from supple.sym.relate import dim_text, tensor_dims
 from supple.sym.simplify import SHAPES
 
@@ -123,12 +123,11 @@ silu = _activation(
     lambda x: x * _sigmoid_ref(x),
 )
 selu = _activation("selu", "``scale * (max(x, 0) + alpha * (exp(min(x, 0)) - 1))``.", _selu, _selu_ref)
-relu6 = _activation(
-    "relu6",
-    "``min(max(x, 0), 6)``; NaN stays NaN.",
-    lambda x: E.Min(E.Max(x, _c(x, 0.0)), _c(x, 6.0)),
-    lambda x: np.minimum(np.maximum(x, 0), 6),
-)
+
+
+def relu6(data: Expr) -> Call:
+    """``R.nn.relu6(x)``: the call of ``R.clip`` with 0 and 6, as in Relax."""
+    return clip(data, 0, 6)
 
 
 def _leaky_lower(data: te.TensorValue, alpha: float) -> te.TensorValue:

@@ -178,25 +178,24 @@ def attention_type(
 @operator(
     "nn.attention",
     fusion=Fusion.OPAQUE,
-    lower=attention_lower,
-    ref=attention_ref,
-    samples=attention_samples,
+    lower=lambda q, k, v, **attrs: attention_lower(q, k, v, None, **attrs),
+    ref=lambda q, k, v, **attrs: attention_ref(q, k, v, None, **attrs),
+    samples=lambda: [s for s in attention_samples() if len(s.args) == 3],
     relax_text=RelaxText(floats=("scale",)),
 )
 def attention(
     query: TensorType,
     key: TensorType,
     value: TensorType,
-    bias: TensorType | None = None,
     scale: float | None = None,
     causal_mask: str | None = None,
     window_size: int | None = None,
 ) -> Type:
-    """``softmax(query key^T * scale + bias) value`` for each batch and head (Vaswani et al., 2017), on tensors of shape
-    (batch, position, head, width). ``scale`` is ``1 / sqrt(width)`` unless given; ``bias`` broadcasts to (batch, head,
-    query, key). ``causal_mask``: ``"TopLeft"`` lets query i see keys up to i, ``"BottomRight"`` aligns the last query
-    with the last key; ``window_size`` limits how far back it sees."""
-    return attention_type("nn.attention", query, key, value, bias, causal_mask)
+    """``softmax(query key^T * scale) value`` for each batch and head (Vaswani et al., 2017), on tensors of shape
+    (batch, position, head, width). ``scale`` is ``1 / sqrt(width)`` unless given; a fourth argument is the bias of
+    `nn.attention_bias`. ``causal_mask``: ``"TopLeft"`` lets query i see keys up to i, ``"BottomRight"`` aligns the last
+    query with the last key; ``window_size`` limits how far back it sees."""
+    return attention_type("nn.attention", query, key, value, None, causal_mask)
 
 
 # -------------------------------------------------------------------------------------------------------------- losses

@@ -8,12 +8,13 @@ import numpy as np
 
 from supple.build import te
 from supple.ir import expr as E
-from supple.ir.expr import cast, int64
+from supple.ir.expr import Call, cast, int64
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType
 from supple.ops.attention import (
     attend,
+    attention,
     attention_dots,
     attention_lower,
     attention_ref,
@@ -44,8 +45,16 @@ def attention_bias(
     causal_mask: str | None = None,
     window_size: int | None = None,
 ) -> Type:
-    """``nn.attention`` with a bias."""
+    """``softmax(query key^T * scale + bias) value``: `nn.attention` with a bias, which broadcasts to (batch, head,
+    query, key)."""
     return attention_type("nn.attention_bias", query, key, value, bias, causal_mask)
+
+
+def attention_call(query: Any, key: Any, value: Any, bias: Any = None, *args: Any, **kwargs: Any) -> Call:
+    """``R.nn.attention(q, k, v)``: the call of ``nn.attention``, or of ``nn.attention_bias`` where there is a bias."""
+    if bias is None:
+        return attention(query, key, value, *args, **kwargs)
+    return attention_bias(query, key, value, bias, *args, **kwargs)
 
 
 # ------------------------------------------------------------------------------------------------ sequences in a row

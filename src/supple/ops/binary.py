@@ -1,4 +1,5 @@
-"""Elementwise operators of two tensors, with numpy's broadcasting. Both operands have one dtype."""
+"""Elementwise operators of two tensors, with numpy's broadcasting. Both operands have one dtype; one may be a
+number."""
 
 from __future__ import annotations
 
@@ -15,8 +16,7 @@ from supple.ir.expr import const
 from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import OPS, Fusion, Op
-from supple.ir.types import TensorType
-from supple.ops.declare import Sample, fail, operator, sample
+from supple.ops.declare import Operand, Sample, fail, operator, sample
 from supple.ops.shapes import broadcast_dims, broadcast_index, broadcast_type, same_dtype
 
 
@@ -31,14 +31,23 @@ def _samples() -> list[Sample]:
     ]
 
 
+def _shape(x: te.TensorValue | Expr) -> tuple[Expr, ...]:
+    return x.shape if isinstance(x, te.TensorValue) else ()
+
+
+def _element(x: te.TensorValue | Expr, indices: Any) -> Expr:
+    """What stands at an index of the result: an element of a tensor, or the number."""
+    return x[broadcast_index(x.shape, indices)] if isinstance(x, te.TensorValue) else x
+
+
 def _lower(name: str, formula: Callable[[Expr, Expr], Expr]) -> Callable[..., Any]:
-    def lower(x1: te.TensorValue, x2: te.TensorValue) -> te.TensorValue:
-        dims = broadcast_dims(name, x1.shape, x2.shape)
+    def lower(x1: te.TensorValue | Expr, x2: te.TensorValue | Expr) -> te.TensorValue:
+        dims = broadcast_dims(name, _shape(x1), _shape(x2))
         if dims is None:
             fail(f"{name}: the broadcast shape is not known", hint="use R.match_cast to relate the dimensions")
 
         def body(*i: Any) -> Expr:
-            return formula(x1[broadcast_index(x1.shape, i)], x2[broadcast_index(x2.shape, i)])
+            return formula(_element(x1, i), _element(x2, i))
 
         return te.compute(dims, body, f"T_{name}")
 
@@ -48,7 +57,7 @@ def _lower(name: str, formula: Callable[[Expr, Expr], Expr]) -> Callable[..., An
 def _arithmetic(
     name: str, doc: str, formula: Callable[[Expr, Expr], Expr], ref: Callable[..., Any], python: str | None = None
 ) -> Op:
-    def rule(x1: TensorType, x2: TensorType) -> Type:
+    def rule(x1: Operand, x2: Operand) -> Type:
         if "bool" in (x1.dtype, x2.dtype):
             fail(f"{name}: needs tensors of numbers", "a number dtype", "bool", hint='x.astype("int32")')
         return broadcast_type(name, x1, x2, same_dtype(name, x1, x2))
@@ -60,7 +69,7 @@ def _arithmetic(
 
 
 def _comparison(name: str, doc: str, kind: type[E.CompareOp], ref: Callable[..., Any], python: str) -> Op:
-    def rule(x1: TensorType, x2: TensorType) -> Type:
+    def rule(x1: Operand, x2: Operand) -> Type:
         same_dtype(name, x1, x2)
         return broadcast_type(name, x1, x2, "bool")
 
@@ -103,20 +112,20 @@ def _floor_divide(a: Expr, b: Expr) -> Expr:
     return E.FloorDiv(a, b)
 
 
-def _power_lower(x1: te.TensorValue, x2: te.TensorValue) -> te.TensorValue:
-    if dtypes.is_float(x1.dtype):
+def _power_lower(x1: te.TensorValue | Expr, x2: te.TensorValue | Expr) -> te.TensorValue:
+    dtype = x1.dtype if isinstance(x1, te.TensorValue) else E.scalar_dtype(x1)
+    if dtypes.is_float(dtype):
         return _lower("power", lambda a, b: intrinsic("pow", a, b))(x1, x2)  # type: ignore[no-any-return]
-    dims = broadcast_dims("power", x1.shape, x2.shape)
+    dims = broadcast_dims("power", _shape(x1), _shape(x2))
     if dims is None:
         fail("power: the broadcast shape is not known", hint="use R.match_cast to relate the dimensions")
-    dtype = x1.dtype
     zero, one = const(0, dtype), const(1, dtype)
 
     def body(out: te.TensorValue) -> Stmt:
         base, left, result = (Cell(dtype, name) for name in ("base", "left", "result"))
 
         def element(*i: Any) -> Stmt:
-            a, b = x1[broadcast_index(x1.shape, i)], x2[broadcast_index(x2.shape, i)]
+            a, b = _element(x1, i), _element(x2, i)
             odd = E.NE(intrinsic("bitwise_and", left.value, one), zero)
             squared = while_(
                 E.GT(left.value, zero),
@@ -134,7 +143,7 @@ def _power_lower(x1: te.TensorValue, x2: te.TensorValue) -> te.TensorValue:
 
         return with_cells([base, left, result], nest(dims, element))
 
-    return te.extern([(dims, dtype)], [x1, x2], body, "T_power")[0]
+    return te.extern([(dims, dtype)], [x for x in (x1, x2) if isinstance(x, te.TensorValue)], body, "T_power")[0]
 
 
 def _power_ref(x1: Any, x2: Any) -> Any:
@@ -205,7 +214,7 @@ greater_equal = _comparison("greater_equal", "Elementwise ``x1 >= x2``.", E.GE, 
     ],
     python="pow",
 )
-def power(x1: TensorType, x2: TensorType) -> Type:
+def power(x1: Operand, x2: Operand) -> Type:
     """Elementwise ``x1 ** x2``. Integers wrap; to a negative power they give the quotient ``1 / x``, rounded towards
     zero: 1 and -1 have one, all others give 0."""
     if "bool" in (x1.dtype, x2.dtype):
@@ -214,7 +223,7 @@ def power(x1: TensorType, x2: TensorType) -> Type:
 
 
 def _logical(name: str, doc: str, formula: Callable[[Expr, Expr], Expr], ref: Callable[..., Any]) -> Op:
-    def rule(x1: TensorType, x2: TensorType) -> Type:
+    def rule(x1: Operand, x2: Operand) -> Type:
         for x in (x1, x2):
             if x.dtype not in (None, "bool"):
                 fail(f"{name}: needs bool tensors", "bool", x.dtype, hint='x.astype("bool")')
@@ -237,7 +246,7 @@ logical_xor = _logical("logical_xor", "One of the two, elementwise.", E.NE, np.l
 
 
 def _bitwise(name: str, doc: str, ref: Callable[..., Any], python: str | None = None, bools: bool = True) -> Op:
-    def rule(x1: TensorType, x2: TensorType) -> Type:
+    def rule(x1: Operand, x2: Operand) -> Type:
         dtype = same_dtype(name, x1, x2)
         if dtype is not None and not (dtypes.is_int(dtype) or (bools and dtype == "bool")):
             fail(f"{name}: needs integers" + (" or bools" if bools else ""), "an integer dtype", dtype)
@@ -295,7 +304,7 @@ def _log_add_exp(a: Expr, b: Expr) -> Expr:
 
 
 def _pair(name: str, doc: str, formula: Callable[[Expr, Expr], Expr], ref: Callable[..., Any]) -> Op:
-    def rule(x1: TensorType, x2: TensorType) -> Type:
+    def rule(x1: Operand, x2: Operand) -> Type:
         dtype = same_dtype(name, x1, x2)
         if dtype is not None and not dtypes.is_float(dtype):
             fail(f"{name}: needs floating-point tensors", "a floating-point dtype", dtype)

@@ -17,7 +17,7 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
 from supple.ops.declare import Axes, DType, Sample, fail, operator, sample
-from supple.ops.layouts import Layout, padding_pairs, parse_layout, per_dimension
+from supple.ops.layouts import Layout, padding_pairs, parse_layout, per_dimension, settle_window
 from supple.ops.normalize import wide_dtype
 from supple.ops.shapes import same_dtype
 from supple.sym.relate import dim_text, tensor, tensor_dims
@@ -322,8 +322,14 @@ def _declare(spatial: int, transposed: bool) -> Op:
         f"orders of N, C, {', '.join(letters)} and O, I, {', '.join(letters)}. Narrower floats than float32 are summed "
         "in float32."
     )
+    sizes = ("strides", "dilation", "output_padding") if transposed else ("strides", "dilation")
     return operator(
-        name, fusion=Fusion.OUT_FUSABLE, lower=lower, ref=ref, samples=lambda: _samples(spatial, transposed)
+        name,
+        fusion=Fusion.OUT_FUSABLE,
+        lower=lower,
+        ref=ref,
+        samples=lambda: _samples(spatial, transposed),
+        settle_attrs=settle_window(spatial, "data_layout", sizes),
     )(rule)
 
 

@@ -7,10 +7,10 @@
         \"\"\"e to the power of each element.\"\"\"
         return x
 
-The rule's parameters are the operator's signature. Their annotations say what each takes: ``TensorType`` and
-``Tensors`` (the rule sees types), ``Expr``, ``Shape``, ``Scalar``, ``Scalars`` (it sees expressions), or an attribute:
-``int``, ``bool``, ``float``, ``Floats``, ``Number``, ``str``, ``DType``, ``Axes``, ``Axis``, ``Sections``, ``Mesh``,
-``Mapping``.
+The rule's parameters are the operator's signature. Their annotations say what each takes: ``TensorType``, ``Operand``
+(a tensor, or a number, which the rule sees as a tensor without dimensions) and ``Tensors`` (the rule sees types),
+``Expr``, ``Shape``, ``Scalar``, ``Scalars`` (it sees expressions), or an attribute: ``int``, ``bool``, ``float``,
+``Floats``, ``Number``, ``str``, ``DType``, ``Axes``, ``Axis``, ``Sections``, ``Mesh``, ``Mapping``.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ import numpy as np
 from supple.base import dtypes
 from supple.base.errors import TypeCheckError
 from supple.build.infer import infer
-from supple.ir.expr import TENSOR_OPERATORS, Call, IntImm, place_of_use
+from supple.ir.expr import TENSOR_OPERATORS, Call, IntImm, is_scalar, place_of_use
+from supple.ir.graph import ShapeExpr
 from supple.ir.loop import IndexMap
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, REQUIRED, Fusion, Op, Param
 from supple.ir.structural import structural_equal
-from supple.ir.types import AnyType, DeviceMesh, DTensorType, TensorType, TupleType, VDevice
+from supple.ir.types import AnyType, DeviceMesh, DTensorType, PrimType, TensorType, TupleType, VDevice, on_device
 
 Tensors: TypeAlias = list[TensorType]
+Operand: TypeAlias = TensorType
 Shape: TypeAlias = Expr
 Scalar: TypeAlias = Expr
 Scalars: TypeAlias = Expr
@@ -120,7 +122,7 @@ def _optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
 
-_ARGUMENTS = {"TensorType": "tensor", "Tensors": "tuple", "Shape": "shape", "Scalar": "scalar"}
+_ARGUMENTS = {"TensorType": "tensor", "Operand": "operand", "Tensors": "tuple", "Shape": "shape", "Scalar": "scalar"}
 _ARGUMENTS |= {"Scalars": "scalars", "Expr": "expr"}
 _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "int": _int,
@@ -239,6 +241,14 @@ def _checked(rule: Callable[..., Type], name: str, params: tuple[Param, ...], fu
     def infer_call(call: Call) -> Type:
         spread: list[DTensorType] = []
         values = _rule_arguments(call, name, params, spread)
+        if params and params[0].kind == "operand" and all(map(is_scalar, call.args)):
+            fail(
+                f"{name}: one operand must be a tensor",
+                "a tensor",
+                "numbers alone",
+                call=call,
+                hint="R.prim_value(a + b)",
+            )
         result = rule(*values, **call.attrs)
         if spread:
             return _spread(result, spread, values, call, name, fusion)
@@ -248,7 +258,8 @@ def _checked(rule: Callable[..., Type], name: str, params: tuple[Param, ...], fu
         if len(devices) > 1 and fusion in (Fusion.ELEMENTWISE, Fusion.BROADCAST):
             found = " and ".join(f"{d.kind}:{d.vdevice_id}:{d.memory_scope}" for d in devices)
             fail(f"{name}: tensors of different virtual devices", "one device", found, call=call, hint="R.to_vdevice")
-        return _on_device(result, devices[0] if len(devices) == 1 else None)
+        # where the operands live apart, the result's place is unknown
+        return on_device(result, devices[0] if len(devices) == 1 else None)
 
     return infer_call
 
@@ -282,15 +293,6 @@ def _devices(values: list[Any]) -> list[VDevice]:
     return found
 
 
-def _on_device(ty: Type, device: VDevice | None) -> Type:
-    """A result lives where its operands live; where they live apart, its place is unknown."""
-    if isinstance(ty, TupleType):
-        return TupleType(tuple(_on_device(f, device) for f in ty.fields))
-    if isinstance(ty, TensorType) and ty.vdevice is not device:
-        return TensorType(ty.shape, ty.dtype, ty.ndim, device)
-    return ty
-
-
 def _rule_arguments(call: Call, name: str, params: tuple[Param, ...], spread: list[DTensorType]) -> list[Any]:
     """What the rule sees of each argument; the types of distributed tensors are appended to ``spread``."""
     values: list[Any] = []
@@ -313,8 +315,10 @@ def _rule_arguments(call: Call, name: str, params: tuple[Param, ...], spread: li
 
 
 def _seen_by_rule(arg: Expr, name: str, param: Param, call: Call, spread: list[DTensorType]) -> Any:
-    if param.kind == "tensor":
+    if param.kind in ("tensor", "operand"):
         given = infer(arg)
+        if param.kind == "operand" and isinstance(given, PrimType):
+            return TensorType(ShapeExpr(()), given.dtype)
         if isinstance(given, DTensorType):
             spread.append(given)
             return given.tensor_ty

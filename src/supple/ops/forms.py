@@ -13,12 +13,14 @@ from supple.base import dtypes
 from supple.base.errors import ExecutionError, NotSupportedError, TypeCheckError
 from supple.build.infer import infer, packed_result
 from supple.build.te import compute
-from supple.ir.expr import EQ, Call, IntImm, Mul, Select, StringImm, as_expr, cast, is_scalar
+from supple.ir.expr import EQ, Call, IntImm, Mul, Select, StringImm, as_expr, cast, graph_scalar, is_scalar
 from supple.ir.graph import UNIT, DataTypeImm, ExternFunc, GlobalVar, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, Op, Param, RelaxText
 from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, VDevice
 from supple.ir.walk import substitute
+from supple.ops.activation import relu6
+from supple.ops.attention_more import attention_call
 from supple.ops.calls import _tuple_of, destination_result
 from supple.ops.declare import DType, Shape, ShapeOf, fail, operator, sample
 from supple.ops.linalg import linear
@@ -39,7 +41,7 @@ def _types(types: Any) -> tuple[Type, ...]:
 
 
 def _value(value: Any) -> Expr:
-    return Tuple(tuple(_value(v) for v in value)) if isinstance(value, (tuple, list)) else as_expr(value)
+    return Tuple(tuple(_value(v) for v in value)) if isinstance(value, (tuple, list)) else graph_scalar(value)
 
 
 def _extern(func: Any) -> Expr:
@@ -436,6 +438,7 @@ ALLOC_TENSOR = _form(
     _dtype_param("dtype"),
     _INDEX,
     Param("storage_scope", "expr", StringImm("global")),
+    allocates="tensor",
 )
 MEMORY_ALLOC_STORAGE = _form(
     "memory.alloc_storage",
@@ -445,6 +448,7 @@ MEMORY_ALLOC_STORAGE = _form(
     Param("virtual_device_index", "expr"),
     Param("storage_scope", "expr"),
     _dtype_param("dtype"),
+    allocates="storage",
 )
 _PLACED = (
     Param("storage", "expr"),
@@ -454,7 +458,11 @@ _PLACED = (
     Param("runtime_device_ind", "expr", IntImm(0, "int64")),
 )
 MEMORY_ALLOC_TENSOR = _form(
-    "memory.alloc_tensor", "A tensor in a piece of memory, at an offset.", _placed_tensor_type, *_PLACED
+    "memory.alloc_tensor",
+    "A tensor in a piece of memory, at an offset.",
+    _placed_tensor_type,
+    *_PLACED,
+    allocates="placed",
 )
 VM_ALLOC_TENSOR = _form(
     "vm.alloc_tensor", "A tensor in a piece of memory, at an offset.", _placed_tensor_type, *_PLACED
@@ -527,10 +535,13 @@ MEMORY_VIEW = _form(
 
 
 def memory_view(data: Expr, shape: Any = None, dtype: Any = None, relative_byte_offset: Any = None) -> Call:
-    """``R.memory.view(x, R.shape([16]), R.dtype("int32"), R.prim_value(0))``; what is left out is ``R.tuple()``."""
+    """``R.memory.view(x, R.shape([16]), R.dtype("int32"), R.prim_value(0))``; what is left out is
+    ``R.tuple()``, or ``R.null_value()`` for the dtype."""
     nothing = Tuple(())
     made = nothing if shape is None else shape if isinstance(shape, Expr) else ShapeExpr(tuple(shape))
-    kind = nothing if dtype is None else dtype if isinstance(dtype, Expr) else DataTypeImm(dtypes.check_dtype(dtype))
+    kind = (
+        null_value() if dtype is None else dtype if isinstance(dtype, Expr) else DataTypeImm(dtypes.check_dtype(dtype))
+    )
     offset = nothing if relative_byte_offset is None else as_expr(relative_byte_offset)
     return Call(MEMORY_VIEW, (data, made, kind, offset))
 
@@ -564,5 +575,7 @@ BUILDERS: dict[str, Callable[..., Call]] = {
     "assert_op": assert_op,
     "memory.view": memory_view,
     "linear": linear,
+    "nn.relu6": relu6,
+    "nn.attention": attention_call,
 }
 """What the names of ``R`` call where a call takes more than the operator's arguments and attributes."""

@@ -22,8 +22,9 @@ from supple.ops.activation import floating
 from supple.ops.attention import check_classes, class_axis, class_weight
 from supple.ops.declare import Axes, Axis, Sample, fail, operator, sample
 from supple.ops.index import require_integers, wrapped_index
+from supple.ops.layouts import settle_window
 from supple.ops.normalize import wide_dtype
-from supple.ops.pool import POOL_TEXT, PoolPlan, by_meaning, count_inside, ref_taps, window_spots
+from supple.ops.pool import POOL_SIZES, POOL_TEXT, PoolPlan, by_meaning, count_inside, ref_taps, window_spots
 from supple.ops.reduce import reduce_tensor
 from supple.ops.shapes import normalize_axis, require_rank, same_dtype
 from supple.sym.relate import dims_text, tensor, tensor_dims
@@ -285,6 +286,7 @@ def _pool_backward(average: bool) -> Op:
         ),
         samples=_pool_samples,
         relax_text=POOL_TEXT,
+        settle_attrs=settle_window(2, "layout", POOL_SIZES),
     )(rule)
 
 

@@ -14,7 +14,7 @@ from supple.ir import expr as E
 from supple.ir.expr import IntImm, Range, Var, cast, const, int64
 from supple.ir.loop import IndexMap
 from supple.ir.node import Expr, Node, Stmt, Type
-from supple.ir.op import Fusion
+from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType, prim_type
 from supple.ir.walk import substitute, transform
 from supple.ops.declare import Axes, Mapping, Number, Sample, fail, operator, sample
@@ -119,6 +119,8 @@ def _prepare(x: Any, index_map: Any, pad_value: Any = None, **separators: Any) -
     ty = getattr(x, "ty", None)
     if callable(index_map) and isinstance(ty, TensorType) and ty.ndim != -1:
         index_map = IndexMap.from_func(index_map, ty.ndim)  # a function of *indices
+    if isinstance(pad_value, int) and isinstance(ty, TensorType) and ty.dtype is not None and dtypes.is_float(ty.dtype):
+        pad_value = float(pad_value)
     return (x,), {"index_map": index_map, "pad_value": pad_value, **separators}
 
 
@@ -143,6 +145,7 @@ def _samples() -> list[Sample]:
     ref=_ref,
     samples=_samples,
     prepare=_prepare,
+    relax_text=RelaxText(floats=("pad_value",), hidden=("axis_separators", "input_axis_separators")),
 )
 def layout_transform(
     x: TensorType,

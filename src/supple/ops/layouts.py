@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from supple.ops.declare import fail
 
@@ -58,3 +58,22 @@ def padding_pairs(name: str, value: int | Sequence[int] | None, spatial: int) ->
     if len(values) != 2 * spatial:
         fail(f"{name}: padding must be 1, {spatial} or {2 * spatial} numbers", f"{2 * spatial}", str(len(values)))
     return list(zip(values[:spatial], values[spatial:], strict=True))
+
+
+def settle_window(
+    spatial: int, layout: str = "", sizes: Sequence[str] = ()
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """How Relax stores a window's attributes (``settle_attrs``): ``sizes`` with one number for each spatial dimension,
+    ``padding`` with one for each side, and ``out_layout`` as the attribute ``layout`` where it is not given."""
+
+    def settle(attrs: Mapping[str, Any]) -> dict[str, Any]:
+        result = dict(attrs)
+        for name in (*sizes, "padding"):
+            given, wanted = result.get(name), 2 * spatial if name == "padding" else spatial
+            if isinstance(given, (tuple, list)) and len(given) in (1, spatial):
+                result[name] = tuple(given) * (wanted // len(given))
+        if layout in result:
+            result["out_layout"] = result.get("out_layout") or result[layout]
+        return result
+
+    return settle

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from supple.base.errors import TypeCheckError
 from supple.build import te
 from supple.ir import expr as E
 from supple.ir.expr import IntImm, int64
@@ -130,6 +131,24 @@ def reshape(x: TensorType, shape: Shape) -> Type:
         known = all(not isinstance(v, IntImm) or v.value > 0 for v in wanted)
         return TensorType(ShapeExpr(wanted), x.dtype) if known else TensorType(None, x.dtype, len(wanted))
     return tensor(reshaped_dims(dims, wanted), x.dtype)
+
+
+def _filled_in(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The arguments with 0 and -1 of the shape filled in, where the tensor's shape tells them."""
+    ty = getattr(args[0], "ty", None)
+    dims = tensor_dims(ty) if isinstance(ty, TensorType) else None
+    if dims is None or not isinstance(args[1], ShapeExpr):
+        return args
+    wanted = args[1].values
+    if not any(isinstance(v, IntImm) and v.value in (0, -1) for v in wanted):
+        return args
+    try:
+        return (args[0], ShapeExpr(reshaped_dims(dims, wanted), span=args[1].span))
+    except TypeCheckError:
+        return args  # the type rule refuses it at the call's place
+
+
+reshape.facts["settle_args"] = _filled_in
 
 
 def _flatten_lower(x: te.TensorValue) -> te.TensorValue:

@@ -18,7 +18,7 @@ from supple.ir.op import Fusion, Op, RelaxText
 from supple.ir.types import TensorType
 from supple.ops.activation import floating
 from supple.ops.declare import Axes, fail, operator, sample
-from supple.ops.layouts import Layout, padding_pairs, parse_layout, per_dimension
+from supple.ops.layouts import Layout, padding_pairs, parse_layout, per_dimension, settle_window
 from supple.ops.normalize import wide_dtype
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES
@@ -179,6 +179,7 @@ def _ref(plan: PoolPlan, data: Any, average: bool) -> Any:
 
 
 POOL_TEXT = RelaxText(first=("pool_size", "strides", "dilation", "padding"))
+POOL_SIZES = ("pool_size", "strides", "dilation")
 
 
 def _pool(spatial: int, average: bool) -> Op:
@@ -230,6 +231,7 @@ def _pool(spatial: int, average: bool) -> Op:
             sample((1, *([4] * spatial), 2), pool_size=2, strides=2, layout="N" + _LETTERS[spatial] + "C"),
         ],
         relax_text=POOL_TEXT,
+        settle_attrs=settle_window(spatial, "layout", POOL_SIZES),
     )(rule)
 
 
@@ -333,6 +335,7 @@ def _adaptive(spatial: int) -> Op:
             sample((2, 1, *([4] * spatial)), output_size=1),
             sample((1, *([4] * spatial), 2), output_size=2, layout="N" + _LETTERS[spatial] + "C"),
         ],
+        settle_attrs=settle_window(spatial, "layout", ("output_size",)),
     )(rule)
 
 

@@ -449,6 +449,7 @@ def _declare(letters: str, default_rounding: str) -> Op:
         samples=lambda: _samples(letters),
         prepare=prepare,
         relax_text=RelaxText(floats=("roi",)),
+        settle_attrs=lambda attrs: {**attrs, "roi": attrs["roi"] * (2 * n) if len(attrs["roi"]) == 1 else attrs["roi"]},
     )(rule)
 
 

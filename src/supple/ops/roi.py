@@ -19,7 +19,7 @@ from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.activation import floating
 from supple.ops.declare import Axes, Sample, fail, operator, sample
-from supple.ops.layouts import parse_layout, per_dimension
+from supple.ops.layouts import parse_layout, per_dimension, settle_window
 from supple.ops.normalize import wide_dtype
 from supple.ops.shapes import require_rank, same_dtype
 from supple.ops.vision import require_extent
@@ -231,7 +231,14 @@ def _align_samples() -> list[Sample]:
     ]
 
 
-@operator("vision.roi_align", fusion=Fusion.OPAQUE, lower=_align_lower, ref=_align_ref, samples=_align_samples)
+@operator(
+    "vision.roi_align",
+    fusion=Fusion.OPAQUE,
+    lower=_align_lower,
+    ref=_align_ref,
+    samples=_align_samples,
+    settle_attrs=settle_window(2, sizes=("pooled_size",)),
+)
 def roi_align(
     data: TensorType,
     rois: TensorType,
@@ -354,6 +361,7 @@ def _pool_ref(data: Any, rois: Any, pooled_size: Axes, spatial_scale: float, lay
         sample((2, 2, 5, 4), _ROIS, pooled_size=[2, 3], spatial_scale=0.5),
         sample((2, 5, 4, 1), _ROIS, pooled_size=2, spatial_scale=1.0, layout="NHWC"),
     ],
+    settle_attrs=settle_window(2, sizes=("pooled_size",)),
 )
 def roi_pool(data: TensorType, rois: TensorType, pooled_size: Axes, spatial_scale: float, layout: str = "NCHW") -> Type:
     """Each region ``(batch, x0, y0, x1, y1)`` of ``rois`` ``(n, 5)``, scaled by ``spatial_scale`` and rounded, as

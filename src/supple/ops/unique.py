@@ -13,7 +13,7 @@ from supple.build.loops import Cell, do, loop, store, when, while_, with_cells
 from supple.ir import expr as E
 from supple.ir.expr import int64
 from supple.ir.node import Expr, Stmt, Type
-from supple.ir.op import Fusion
+from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import Axis, fail, operator
 from supple.ops.dynamic import Dynamic
@@ -160,7 +160,12 @@ def _ref(x: Any, sorted: bool, return_index: bool, return_inverse: bool, return_
     return result[0] if len(result) == 1 else tuple(result)
 
 
-@operator(fusion=Fusion.OPAQUE, ref=_ref, dynamic=Dynamic(_bound, _trim, lambda types: 1))
+@operator(
+    fusion=Fusion.OPAQUE,
+    ref=_ref,
+    dynamic=Dynamic(_bound, _trim, lambda types: 1),
+    relax_text=RelaxText(positional=True, hidden=("axis",)),
+)
 def unique(
     x: TensorType,
     sorted: bool = True,

@@ -231,10 +231,10 @@ class Checker:
         """Check that an object is a number that fits the variable's dtype; the variable."""
         dtype = E.scalar_dtype(var)
         row = dtypes.row(dtype)
-        if row.kind == "handle" or dtypes.lanes(dtype) > 1 or dtype == "uint64":
+        if row.kind == "handle" or dtypes.lanes(dtype) > 1:
             raise NotSupportedError(f"{self.function}: scalars of dtype {dtype} are not supported", where.span)
         kind = Kind.FLOAT if row.kind == "float" else Kind.INT
-        wanted = "bool" if row.kind == "bool" else None
+        wanted = dtype if dtype in ("bool", "uint64") else None
         self.out.append(H.CheckObject(obj, kind, wanted, -1, where.site(CAME)))
         self.out.append(H.LoadNumber(var, obj))
         self.signed.add(id(var))

@@ -10,9 +10,9 @@ from supple.build.block_builder import BlockBuilder
 from supple.ir.expr import Call, IntImm
 from supple.ir.graph import Function, ShapeExpr, Tuple, VarBinding
 from supple.ir.module import IRModule
-from supple.ir.node import Expr, Node, replace
+from supple.ir.node import Expr, Node, Type, replace
 from supple.ir.op import Op
-from supple.ir.types import TensorType, TupleType
+from supple.ir.types import TensorType, TupleType, on_device
 from supple.ir.walk import transform
 from supple.passes.dynamic_results import DynamicResults
 from supple.sym.relate import tensor_dims
@@ -24,6 +24,7 @@ def legalize(
     custom: Mapping[str, Callable[[BlockBuilder, Call], Expr]] | None = None,
     *,
     keep_views: bool = True,
+    keep_marks: bool = False,
 ) -> IRModule:
     """Lower every operator that has a compute definition.
 
@@ -37,10 +38,12 @@ def legalize(
 
     ``custom`` maps an operator's full name to a function that returns the replacement of a call. With
     ``keep_views``, operators that host code runs without moving an element (declared ``view=True``: reshape) stay, as
-    do operators without a compute definition. Identical loop functions are added once. Raises `NotSupportedError`
-    at the call when the result's shape is not known while compiling.
+    do operators without a compute definition; with ``keep_marks`` those whose value is their argument's
+    (``to_vdevice``, hints) stay as well. Results of ``call_tir`` are on the virtual devices of the calls. Identical
+    loop functions are added once. Raises `NotSupportedError` at the call when the result's shape is not known while
+    compiling.
     """
-    run = _Legalizer(BlockBuilder(mod), dict(custom or {}), keep_views)
+    run = _Legalizer(BlockBuilder(mod), dict(custom or {}), keep_views, keep_marks)
     for var, func in mod.items():
         if isinstance(func, Function):
             legal = transform(func, run.binding, into_types=False)
@@ -53,11 +56,16 @@ class _Legalizer:
     """One run: the builder that takes the new functions, and the calls lowered so far by their operands' types."""
 
     def __init__(
-        self, builder: BlockBuilder, rules: dict[str, Callable[[BlockBuilder, Call], Expr]], keep_views: bool
+        self,
+        builder: BlockBuilder,
+        rules: dict[str, Callable[[BlockBuilder, Call], Expr]],
+        keep_views: bool,
+        keep_marks: bool,
     ) -> None:
         self.builder = builder
         self.rules = rules
         self.keep_views = keep_views
+        self.keep_marks = keep_marks
         self.dynamic = DynamicResults(builder)
         self._known: dict[Any, tuple[Call, Call]] = {}  # with the original call, so that ids stay valid
 
@@ -69,7 +77,7 @@ class _Legalizer:
         if op.name in self.rules:
             return replace(node, value=self.rules[op.name](self.builder, call))
         if op.facts.get("value") == "argument":  # a hint, a place, a marker: the value is the operand's
-            return replace(node, value=call.args[0])
+            return None if self.keep_marks else replace(node, value=call.args[0])
         if "scalar" in op.facts:  # a number that the operand's type says, perhaps
             number = op.facts["scalar"](call)
             return None if number is None else replace(node, value=number)
@@ -86,8 +94,10 @@ class _Legalizer:
         key = (op.name, _key(call.args, tensors), repr(sorted(call.attrs.items())))
         if key in self._known:
             like, _ = self._known[key]
-            operands = (like.args[0], Tuple(tuple(tensors)), *like.args[2:])
-            return Call(like.op, operands, {}, like.ty_args, span=call.span, ty=call.ty)
+            assert isinstance(like.args[1], Tuple)
+            numbers = like.args[1].fields[len(tensors) :]  # the same: they are a part of the key
+            operands = (like.args[0], Tuple((*tensors, *numbers)), *like.args[2:])
+            return Call(like.op, operands, {}, _placed(like.ty_args, call.ty), span=call.span, ty=call.ty)
         _require_static_rank(call, op)
         args: list[Any] = []
         for param, arg in zip((p for p in op.params if not p.is_attr), call.args, strict=False):
@@ -95,7 +105,15 @@ class _Legalizer:
         name = op.short_name.rpartition(".")[2]
         built = self.builder.call_te(op.lower, *args, primfunc_name_hint=name, **call.attrs)  # type: ignore[arg-type]
         self._known[key] = (built, call)
-        return replace(built, span=call.span, ty=call.ty)
+        return replace(built, ty_args=_placed(built.ty_args, call.ty), span=call.span, ty=call.ty)
+
+
+def _placed(out: tuple[Type, ...], ty: Type | None) -> tuple[Type, ...]:
+    """Result types on the virtual devices that the call's type says."""
+    said = ty.fields if isinstance(ty, TupleType) else (ty,)
+    if len(said) != len(out):
+        return out
+    return tuple(on_device(o, t.vdevice) if isinstance(t, TensorType) else o for o, t in zip(out, said, strict=True))
 
 
 def _tensors(call: Call) -> list[Expr]:

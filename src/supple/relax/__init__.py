@@ -68,6 +68,7 @@ from supple.relax import (
     binding_rewrite,
     block_builder,
     dpl,
+    exec_builder,
     expr,
     expr_functor,
     global_info,
@@ -79,6 +80,7 @@ from supple.relax import (
     vm,
 )
 from supple.runtime.executable import Executable
+from supple.runtime.instructions import ExecBuilder
 from supple.runtime.virtual_machine import VirtualMachine, VMInstrumentReturnKind
 from supple.script.relax import (
     call_dps_packed,
@@ -105,6 +107,7 @@ __all__ = [
     "DataflowBlock",
     "DataflowBlockRewrite",
     "DataflowVar",
+    "ExecBuilder",
     "Executable",
     "Expr",
     "ExternFunc",
@@ -147,6 +150,7 @@ __all__ = [
     "convert_to_expr",
     "copy_with_new_vars",
     "dpl",
+    "exec_builder",
     "expr",
     "expr_functor",
     "extern",

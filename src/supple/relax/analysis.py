@@ -26,6 +26,8 @@ from supple.analysis.graph import (
     used_vars,
     well_formed,
 )
+from supple.analysis.layout_suggestions import suggest_layout_transforms
+from supple.analysis.memory_usage import estimate_memory_usage
 from supple.analysis.reshape import has_reshape_pattern
 from supple.analysis.unused import remove_all_unused
 
@@ -42,6 +44,7 @@ __all__ = [
     "defined_symbolic_vars",
     "detect_recursion",
     "erase_to_well_defined",
+    "estimate_memory_usage",
     "free_symbolic_vars",
     "free_vars",
     "get_static_type",
@@ -50,6 +53,7 @@ __all__ = [
     "name_to_binding",
     "post_order_visit",
     "remove_all_unused",
+    "suggest_layout_transforms",
     "tir_vars_in_type",
     "type_base_check",
     "type_lca",

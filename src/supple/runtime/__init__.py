@@ -1,5 +1,6 @@
 """Run time: tensors, packed functions, executables. Nothing here needs the compiler."""
 
+from supple.runtime import vm_builtins  # noqa: F401 - registers functions
 from supple.runtime.device import Device, cpu, device
 from supple.runtime.executable import CompiledFunction, Executable
 from supple.runtime.packed import (

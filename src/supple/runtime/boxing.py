@@ -150,8 +150,10 @@ def box(value: object) -> int:
         return _made(rt.int_new(int(value), _BOOL))
     if isinstance(value, (int, np.integer)):
         number = int(value)
-        if not -(1 << 63) <= number < (1 << 63):
-            raise OverflowError(f"{number} does not fit in int64")
+        if not -(1 << 63) <= number < (1 << 64):
+            raise OverflowError(f"{number} does not fit in {'int64' if number < 0 else 'uint64'}")
+        if number >= 1 << 63:
+            return _made(rt.int_new(number - (1 << 64), _UINT64))
         return _made(rt.int_new(number, _INT64))
     if isinstance(value, dtypes.FLOAT_SCALARS):
         return _made(rt.float_new(float(value), _FLOAT64))  # type: ignore[arg-type]
@@ -180,6 +182,7 @@ def _box_opaque(value: object) -> int:
 
 _REAL = (int, np.integer, *dtypes.FLOAT_SCALARS)
 _BOOL, _INT64, _FLOAT64 = abi.dtype_code("bool"), abi.dtype_code("int64"), abi.dtype_code("float64")
+_UINT64 = abi.dtype_code("uint64")
 
 
 def _made(address: int | None) -> int:
@@ -258,6 +261,8 @@ def unbox(address: int, arguments: Mapping[int, object], kind: str, home: Home, 
         return ShapeTuple((ctypes.c_int64 * first).from_address(address + abi.LIST_ITEMS)[:])
     if what == Kind.INT:
         value = ctypes.c_int64.from_address(address + abi.NUMBER_VALUE).value
+        if code == _UINT64 and value < 0:
+            return value + (1 << 64)
         return bool(value) if code == _BOOL else value
     if what == Kind.FLOAT:
         return ctypes.c_double.from_address(address + abi.NUMBER_VALUE).value
@@ -323,7 +328,7 @@ def check_number(value: object, dtype: str, where: str) -> int | float:
         return float(value)  # type: ignore[arg-type]
     if row.kind in ("int", "uint") and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         low = -(1 << (row.bits - 1)) if row.kind == "int" else 0
-        high = (1 << (row.bits - 1)) if row.kind == "int" else (1 << min(row.bits, 63))
+        high = (1 << (row.bits - 1)) if row.kind == "int" else (1 << row.bits)
         if low <= int(value) < high:
             return int(value)
         raise ArgumentError(f"{where}: {value} does not fit in {dtype}")

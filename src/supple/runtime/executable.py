@@ -6,6 +6,8 @@ import ctypes
 import functools
 import re
 import struct
+import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,7 +35,7 @@ _KEPT_ACTIVATIONS = 8
 class PackedCall:
     """A call from compiled code into Python. ``kind`` says what is called:
 
-    * ``"registered"``: the registered function ``name``; ``"context"``: the same, with the executable first;
+    * ``"registered"``: the registered function ``name``; ``"context"``: the same, with the running machine first;
     * ``"function"``: nothing; the result is the registered function itself;
     * ``"invoke"``: the first argument; ``"partial"``: nothing; the result is the first argument with the others fixed;
     * ``"print"``, ``"assert"``: what ``R.print`` and ``R.assert_op`` do, with a ``format``.
@@ -71,6 +73,8 @@ class Executable:
         if program.results not in RESULT_KINDS:
             raise ValueError(f"results: expected one of {', '.join(RESULT_KINDS)}, got {program.results!r}")
         self.program = program
+        self.machine: weakref.ref[Any] = weakref.ref(self)
+        """The machine for calls that come from none: the first that is made of the executable."""
         self.watched: Callable[[str], WatchedExecutable] | None = None
         """Compiles the module again for `VirtualMachine.set_instrument`; None when there is no module any more."""
         self._constants = _Constants(program.constants)
@@ -86,6 +90,11 @@ class Executable:
     def functions(self) -> list[str]:
         """The names of the functions that can be called."""
         return list(self._functions)
+
+    @property
+    def passes_machine(self) -> bool:
+        """Whether its functions call others that get the virtual machine."""
+        return any(call.kind == "context" for call in self.program.calls)
 
     @property
     def timings(self) -> Mapping[str, float]:
@@ -299,7 +308,7 @@ def compiled_function(executable: Executable, info: FunctionInfo, address: int) 
 
 _PYTHON: Mapping[str, Callable[[Executable, PackedCall], Callable[..., Any]]] = {
     "registered": lambda executable, call: _registered(call.name),
-    "context": lambda executable, call: functools.partial(_registered(call.name), executable),
+    "context": lambda executable, call: functools.partial(_registered(call.name), running_machine(executable)),
     "function": lambda executable, call: lambda: _registered(call.name),
     "invoke": lambda executable, call: lambda function, *args: function(*args),
     "partial": lambda executable, call: functools.partial,
@@ -307,6 +316,26 @@ _PYTHON: Mapping[str, Callable[[Executable, PackedCall], Callable[..., Any]]] = 
     "assert": lambda executable, call: functools.partial(fail_assertion, format=call.format),
 }
 """What compiled code calls in Python, by the kind of the call."""
+
+
+class Running(threading.local):
+    """The executable that a virtual machine runs in this thread, and the machine; None in other calls."""
+
+    executable: object = None
+    machine: Any = None
+
+
+RUNNING = Running()
+MACHINE: list[Callable[[Executable], Any]] = []
+"""What makes a virtual machine of an executable (it stands above this module, and puts itself here)."""
+
+
+def running_machine(executable: Executable) -> Any:
+    """The virtual machine that ``R.call_builtin_with_ctx`` passes on; one is made where none runs."""
+    if RUNNING.executable is executable:
+        return RUNNING.machine
+    known = executable.machine()
+    return MACHINE[0](executable) if known is None or known is executable else known
 
 
 def _registered(name: str) -> Callable[..., Any]:

@@ -299,8 +299,10 @@ def _boxed(where: str, spec: Spec, value: Any, activation: CallState) -> int:
     if isinstance(spec, NumberSpec):
         number = check_number(value, spec.dtype, where)
         rt = runtime()
-        make = rt.float_new if dtypes.is_float(spec.dtype) else rt.int_new
-        return _made(make(number, abi.dtype_code(spec.dtype)))
+        code = abi.dtype_code(spec.dtype)
+        if isinstance(number, float):
+            return _made(rt.float_new(number, code))
+        return _made(rt.int_new(number - (1 << 64) if number >= 1 << 63 else number, code))
     if isinstance(spec, TensorSpec):
         array = _array(where, spec, value)
         if activation.kind is None:

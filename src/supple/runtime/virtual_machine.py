@@ -16,7 +16,8 @@ import numpy as np
 
 from supple.base.errors import NotSupportedError
 from supple.runtime.device import Device
-from supple.runtime.executable import Executable
+from supple.runtime.executable import MACHINE, RUNNING, CompiledFunction, Executable
+from supple.runtime.instructions import InstructionExecutable, InstructionFunction
 from supple.runtime.packed import get_global_func, register_global_func, remove_global_func
 
 _NOTHING = object()
@@ -73,8 +74,13 @@ class VirtualMachine:
     machine at once. `set_input`, `invoke_stateful` and `get_outputs` keep one call per function name.
     """
 
-    def __init__(self, executable: Executable, device: Device | Sequence[Device] | None = None, **options: Any) -> None:
-        if not isinstance(executable, Executable):
+    def __init__(
+        self,
+        executable: Executable | InstructionExecutable,
+        device: Device | Sequence[Device] | None = None,
+        **options: Any,
+    ) -> None:
+        if not isinstance(executable, (Executable, InstructionExecutable)):
             raise TypeError(
                 f"VirtualMachine: expected an Executable, got {type(executable).__name__}; "
                 "compile the module first: supple.compile(mod)"
@@ -85,14 +91,23 @@ class VirtualMachine:
         if any(not isinstance(d, Device) for d in devices):
             raise TypeError(f"VirtualMachine: expected a device such as supple.cpu(), got {device!r}")
         self.module = executable
+        if not isinstance(executable.machine(), VirtualMachine):
+            executable.machine = weakref.ref(self)
         self._watched: Executable | None = None
+        self.instrument: Callable[[Callable[..., Any], str, tuple[Any, ...]], Any] | None = None
+        """What calls a registered function where instructions are interpreted, see `set_instrument`."""
         self._saved: dict[str, Callable[[], Any]] = {}
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         """A function of the executable, or one of `save_function`; raises ``KeyError`` with close names for a miss."""
-        return self._saved.get(name) or (self._watched or self.module)[name]
+        return self._saved.get(name) or self._own(self._watched or self.module, name)
+
+    def _own(self, executable: Executable | InstructionExecutable, name: str) -> Any:
+        """A function of an executable; where its callees ask for the machine, they get this one."""
+        function = executable[name]
+        return _OnMachine(self, function) if executable.passes_machine else function
 
     def __contains__(self, name: object) -> bool:
         return name in self._saved or name in self.module
@@ -107,7 +122,7 @@ class VirtualMachine:
         """
         if saved_name in self.module:
             raise ValueError(f"save_function: the executable has a function {saved_name!r} already")
-        function = self.module[func_name]
+        function = self._own(self.module, func_name)
         call = functools.partial(function, *function.in_order(args, kwargs))
         self._saved[saved_name] = call if include_return else lambda: (call(), None)[1]
 
@@ -122,10 +137,13 @@ class VirtualMachine:
         machine before keep running as they were. Raises `NotSupportedError` for an executable without its module.
         """
         if instrument is None:
-            self._watched = None
+            self._watched = self.instrument = None
             return
         if not callable(instrument):
             raise TypeError(f"set_instrument: expected a function or None, got {instrument!r}")
+        if isinstance(self.module, InstructionExecutable):
+            self.instrument = functools.partial(_watched_call, instrument)
+            return
         if self.module.watched is None:
             raise NotSupportedError("set_instrument: the executable has no module; compile it in this process")
         prefix = f"vm.instrument.{next(_prefixes)}."
@@ -149,7 +167,7 @@ class VirtualMachine:
 
         Raises ``ValueError`` before `set_input`, and what the call raises.
         """
-        function = self.module[func_name]
+        function = self._own(self.module, func_name)
         inputs = self._inputs.get(func_name)
         if inputs is None and function.info.params:
             raise ValueError(f"invoke_stateful: no input for {func_name!r}; call set_input({func_name!r}, ...) first")
@@ -201,6 +219,31 @@ class VirtualMachine:
         return evaluate
 
 
+class _OnMachine:
+    """A compiled function whose calls of ``R.call_builtin_with_ctx`` get a machine; all else is the function's own."""
+
+    def __init__(self, machine: VirtualMachine, function: CompiledFunction | InstructionFunction) -> None:
+        self._machine = machine
+        self._function = function
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        before = RUNNING.executable, RUNNING.machine
+        RUNNING.executable, RUNNING.machine = self._function.executable, self._machine
+        try:
+            return self._function(*args, **named)
+        finally:
+            RUNNING.executable, RUNNING.machine = before
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+    def __repr__(self) -> str:
+        return repr(self._function)
+
+
+MACHINE.append(VirtualMachine)
+
+
 def _seconds(function: Callable[..., Any], args: tuple[Any, ...], calls: int) -> float:
     start = time.perf_counter()
     for _ in range(calls):
@@ -248,13 +291,18 @@ def _packed_watch(instrument: Instrument, name: str) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         function = get_global_func(name)
         assert function is not None, "a miss raises"
-        if _skips(instrument(function, name, True, None, *args)):
-            return None
-        result = function(*args)
-        instrument(function, name, False, result, *args)
-        return result
+        return _watched_call(instrument, function, name, args)
 
     return call
+
+
+def _watched_call(instrument: Instrument, function: Callable[..., Any], name: str, args: tuple[Any, ...]) -> Any:
+    """A call of a registered function between two calls of an instrument."""
+    if _skips(instrument(function, name, True, None, *args)):
+        return None
+    result = function(*args)
+    instrument(function, name, False, result, *args)
+    return result
 
 
 def _unregister(names: list[str]) -> None:

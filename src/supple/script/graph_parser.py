@@ -11,7 +11,7 @@ from supple.base.errors import DiagnosticError, TypeCheckError
 from supple.base.registry import did_you_mean
 from supple.base.source import Span
 from supple.build.block_builder import BlockBuilder
-from supple.ir.expr import Call, DataflowVar, IntImm, TupleGetItem, Var, as_expr, is_scalar, scalar_dtype
+from supple.ir.expr import Call, DataflowVar, IntImm, TupleGetItem, Var, graph_scalar, is_scalar, scalar_dtype
 from supple.ir.graph import BindingBlock, DataflowBlock, Function, GlobalVar, Tuple, VarBinding, constant
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
@@ -506,7 +506,7 @@ class GraphParser(SymbolEvaluator):
     # -------------------------------------------------------------------------------------------------- expressions
 
     def value(self, value: Any, node: ast.AST) -> Expr:
-        """A graph value: nodes as they are, tuples, numbers (int64 and float32), text, arrays."""
+        """A graph value: nodes as they are, tuples, numbers (int64 and float64), text, arrays."""
         if isinstance(value, Expr):
             if isinstance(value, Op):
                 raise self.error(node, f"{value.short_name} is an operator: call it")
@@ -517,7 +517,7 @@ class GraphParser(SymbolEvaluator):
             name = value.name if isinstance(value, (Form, ModuleRef)) else describe(value)
             raise self.error(node, f"{name} is not a value")
         if isinstance(value, (bool, int, float, str)) or not hasattr(value, "__array__"):
-            return as_expr(value)
+            return graph_scalar(value)
         return constant(value)
 
     def form(self, call: FormCall, node: ast.Call) -> Any:

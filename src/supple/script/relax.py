@@ -16,7 +16,7 @@ from supple.base.registry import did_you_mean
 from supple.ir import expr as _expr
 from supple.ir import graph as _graph
 from supple.ir import types as _ir_types
-from supple.ir.expr import Call, ExprLike, StringImm, as_expr
+from supple.ir.expr import Call, ExprLike, StringImm, as_expr, graph_scalar
 from supple.ir.node import Expr
 from supple.ir.op import OPS
 from supple.ops import calls as _calls
@@ -89,7 +89,7 @@ def shape(values: _Value) -> Expr:
 
 def prim_value(value: ExprLike) -> Expr:
     """A scalar as a graph value: ``R.prim_value(n + 1)``."""
-    return as_expr(value)
+    return graph_scalar(value)
 
 
 def str_(value: _Value) -> Expr:
@@ -108,14 +108,14 @@ def tuple_(*fields: _Value) -> Expr:
 
 
 def _graph_value(value: _Value) -> Expr:
-    return tuple_(*value) if isinstance(value, (list, tuple)) else as_expr(value)
+    return tuple_(*value) if isinstance(value, (list, tuple)) else graph_scalar(value)
 
 
 class _Plain:
     """Types of calls hold no text: it was resolved where the type was written."""
 
     def dimension(self, value: _Value) -> Expr:
-        return as_expr(value)
+        return graph_scalar(value)
 
 
 def _type_list(types: _Value) -> _Value:

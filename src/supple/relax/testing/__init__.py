@@ -1,6 +1,6 @@
 """``relax.testing``: modules for tests and examples, a plain view of the syntax tree, and checks of saved functions."""
 
-from supple.relax.testing import nn, vm
+from supple.relax.testing import nn, runtime_builtin, vm
 from supple.relax.testing.ast_printer import dump_ast
 from supple.relax.testing.modules import (
     get_relax_attention_module,
@@ -23,5 +23,6 @@ __all__ = [
     "get_relax_stacked_attention_module",
     "init_params",
     "nn",
+    "runtime_builtin",
     "vm",
 ]
