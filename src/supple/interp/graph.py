@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
-from supple.base.errors import ArgumentError, ExecutionError, InternalError, NotSupportedError
+from supple.base.errors import ArgumentError, ExecutionError, InternalError, NotSupportedError, SuppleError
 from supple.interp.forms import FORMS, Partial
 from supple.interp.loops import run_prim_func
 from supple.ir.expr import Call, DataflowVar, FloatImm, IntImm, StringImm, TupleGetItem, Var, is_scalar
@@ -136,6 +136,15 @@ class Interpreter:
             raise InternalError(f"the deduced type does not hold: {problem}")
 
     def _call(self, e: Call, frame: _Frame) -> Value:
+        """A call's value. What fails while it runs without a place of its own happened here."""
+        try:
+            return self._apply(e, frame)
+        except ExecutionError as error:
+            if error.span is None:
+                error.span = e.span
+            raise
+
+    def _apply(self, e: Call, frame: _Frame) -> Value:
         op = e.op
         if isinstance(op, Op):
             special = _SPECIAL.get(id(op))
@@ -143,7 +152,7 @@ class Interpreter:
                 return special(self, e, frame)
             if op.ref is None:
                 raise NotSupportedError(f"the interpreter has no meaning for {op.name}", span=e.span)
-            result = op.ref(*(self.eval(a, frame) for a in e.args), **e.attrs)
+            result = _refer(op, [self.eval(a, frame) for a in e.args], e)
             return tuple(_import(r) for r in result) if isinstance(result, (tuple, list)) else _import(result)
         args = [self.eval(a, frame) for a in e.args]
         if isinstance(op, GlobalVar):
@@ -226,6 +235,30 @@ class Interpreter:
     def _if(self, e: If, frame: _Frame) -> Value:
         condition = self.eval(e.cond, frame)
         return self.seq(e.true_branch if bool(np.asarray(condition).item()) else e.false_branch, frame)
+
+
+def _refer(op: Op, args: Sequence[Value], e: Call) -> Value:
+    """An operator's value by its reference. What numpy refuses becomes an error of the program, with operator, place
+    and operands, as compiled code reports it."""
+    assert op.ref is not None
+    try:
+        return op.ref(*args, **e.attrs)
+    except ExecutionError as error:
+        error.message = f"{op.short_name}: {error.message}"
+        raise
+    except (IndexError, ValueError, ArithmeticError) as error:
+        if isinstance(error, SuppleError):
+            raise
+        given = ", ".join(_described(a) for a in args)
+        raise ExecutionError(f"{op.short_name}: {error}", e.span, "operands that fit together", given) from error
+
+
+def _described(value: Value) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, tuple) and not isinstance(value, ShapeTuple):
+        return f"({', '.join(_described(v) for v in value)})"
+    return str(value)
 
 
 def call_packed(name: str, args: Sequence[Value]) -> Value:

@@ -15,7 +15,7 @@ from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import Sample, Tensors, fail, operator, sample
-from supple.ops.index import require_integers, wrapped_index
+from supple.ops.index import require_in_bounds, require_integers, wrapped_index
 from supple.ops.shapes import Dims, broadcast_dims, broadcast_index, same_dtype
 from supple.sym.relate import dims_text, tensor_dims
 from supple.sym.relate import tensor as tensor_of
@@ -78,6 +78,13 @@ def _read_lower(data: te.TensorValue, indices: Sequence[te.TensorValue]) -> te.T
     return te.compute((*common, *data.shape[len(indices) :]), body, "index_tensor")
 
 
+def _checked_places(data: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
+    """The indices as numpy takes them, none out of bounds."""
+    for d, index in enumerate(indices):
+        require_in_bounds(index, d, "data", data.shape[d])
+    return tuple(np.asarray(i) for i in indices)
+
+
 _ROWS = np.array([[0], [-1], [2]], "int64")
 _COLUMNS = np.array([1, 3], "int32")
 
@@ -85,7 +92,7 @@ _COLUMNS = np.array([1, 3], "int32")
 @operator(
     fusion=Fusion.INJECTIVE,
     lower=_read_lower,
-    ref=lambda data, indices: data[tuple(np.asarray(i) for i in indices)],
+    ref=lambda data, indices: data[_checked_places(data, indices)],
     samples=lambda: [
         sample((3, 4), [_ROWS, _COLUMNS]),
         sample((3, 4, 2), [np.array([[2, 0]], "int64")]),
@@ -134,7 +141,7 @@ def _put_lower(
 
 def _put_ref(data: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> Any:
     out = data.copy()
-    at = tuple(np.asarray(i) for i in indices)
+    at = _checked_places(data, indices)
     spread = np.broadcast_to(values, out[at].shape)
     common = np.broadcast_shapes(*(i.shape for i in at))
     at = tuple(np.broadcast_to(i, common) for i in at)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
-from supple.base.errors import ExecutionError
 from supple.build import te
 from supple.ir import expr as E
 from supple.ir.expr import cast, const, int64
@@ -18,7 +17,7 @@ from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType
 from supple.ops.activation import floating
 from supple.ops.declare import DType, fail, operator, sample
-from supple.ops.index import require_integers
+from supple.ops.index import require_in_bounds, require_integers
 from supple.ops.normalize import wide_dtype
 from supple.ops.reduce import reduce_tensor
 from supple.ops.shapes import broadcast_index, normalize_axis, same_dtype
@@ -268,13 +267,6 @@ def _nll_lower(
     return te.compute((), lambda: cast(predictions.dtype, E.Div(total[()], count[()])), "nll_loss")
 
 
-def check_classes(name: str, labels: Any, classes: int) -> None:
-    """Raise `ExecutionError` for the numpy meaning of targets that are no classes, as compiled code does."""
-    outside = labels[(labels < 0) | (labels >= classes)]
-    if outside.size:
-        raise ExecutionError(f"{name}: target {outside.flat[0]} is out of bounds for {classes} classes")
-
-
 def _nll_ref(
     predictions: Any, targets: Any, weights: Any = None, reduction: str = "mean", ignore_index: int = -100
 ) -> Any:
@@ -282,7 +274,7 @@ def _nll_ref(
     kept = targets != ignore_index
     labels = np.where(kept, targets, 0)
     place = class_axis(predictions.ndim)
-    check_classes("nll_loss", labels, predictions.shape[place])
+    require_in_bounds(labels, place, "predictions", predictions.shape[place], from_end=False)
     expanded = labels.reshape((1,)) if predictions.ndim == 1 else np.expand_dims(labels, place)
     picked = np.take_along_axis(predictions, expanded, place).reshape(targets.shape)
     weight = np.where(kept, 1.0 if weights is None else weights[labels], 0.0).astype(predictions.dtype)

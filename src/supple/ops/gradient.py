@@ -19,9 +19,9 @@ from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
 from supple.ops.activation import floating
-from supple.ops.attention import check_classes, class_axis, class_weight
+from supple.ops.attention import class_axis, class_weight
 from supple.ops.declare import Axes, Axis, Sample, fail, operator, sample
-from supple.ops.index import require_integers, wrapped_index
+from supple.ops.index import require_in_bounds, require_integers, wrapped_index
 from supple.ops.normalize import wide_dtype
 from supple.ops.pool import POOL_TEXT, PoolPlan, by_meaning, count_inside, ref_taps, window_spots
 from supple.ops.reduce import reduce_tensor
@@ -93,14 +93,14 @@ def _nll_ref(
 ) -> Any:
     targets = np.asarray(targets)
     kept = targets != ignore_index
-    check_classes("nll_loss_backward", np.where(kept, targets, 0), predictions.shape[class_axis(predictions.ndim)])
+    place = class_axis(predictions.ndim)
+    require_in_bounds(np.where(kept, targets, 0), place, "predictions", predictions.shape[place], from_end=False)
     wide = dtypes.widened(predictions).dtype
     given = np.ones(kept.shape, wide) if weights is None else weights[np.where(kept, targets, 0)].astype(wide)
     weight = np.where(kept, given, 0)
     flow = -weight * np.asarray(output_grad).astype(wide)
     if reduction == "mean":
         flow = flow / weight.sum()
-    place = class_axis(predictions.ndim)
     classes = np.arange(predictions.shape[place]).reshape([-1 if d == place else 1 for d in range(predictions.ndim)])
     hit = np.expand_dims(targets, place) == classes
     return np.where(hit, np.expand_dims(flow, place), 0).astype(predictions.dtype)

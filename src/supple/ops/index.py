@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
+from supple.base.errors import ExecutionError, out_of_bounds
 from supple.build import te
 from supple.ir import expr as E
 from supple.ir.expr import IntImm, cast, int64
@@ -41,6 +42,16 @@ def wrapped_index(index: Expr, extent: Expr, mode: str) -> Expr:
     return E.Select(E.LT(index, int64(0)), E.Add(index, extent), index)
 
 
+def require_in_bounds(indices: Any, axis: int, name: str, extent: int, *, from_end: bool = True) -> None:
+    """What compiled code checks, for references: each index lies in ``[-extent, extent)``, or from 0 on where none
+    counts ``from_end``. Raises `ExecutionError`."""
+    values = np.asarray(indices)
+    outside = values[(values < (-extent if from_end else 0)) | (values >= extent)]
+    if outside.size:
+        text, expected = out_of_bounds(str(outside.flat[0]), axis, name, str(extent), from_end)
+        raise ExecutionError(text, expected=expected)
+
+
 def _take_lower(x: te.TensorValue, indices: te.TensorValue, axis: Axis, mode: str) -> te.TensorValue:
     place = 0 if axis is None else normalize_axis("take", axis, x.ndim)
     dims = (*x.shape[:place], *indices.shape, *x.shape[place + 1 :])
@@ -60,6 +71,8 @@ def _take_ref(x: Any, indices: Any, axis: Axis, mode: str) -> Any:
         indices = np.mod(indices, extent) if extent else indices
     elif mode == "clip":
         indices = np.clip(indices, 0, extent - 1)
+    else:
+        require_in_bounds(indices, place, "x", extent)
     return np.take(x, indices, axis=place)
 
 
@@ -216,10 +229,20 @@ def _gather_elements_lower(data: te.TensorValue, indices: te.TensorValue, axis: 
     return te.compute(indices.shape, body, "gather_elements")
 
 
+def _gather_elements_ref(data: Any, indices: Any, axis: int) -> Any:
+    axis %= data.ndim
+    require_in_bounds(indices, axis, "data", data.shape[axis])
+    for d, (extent, wanted) in enumerate(zip(data.shape, indices.shape, strict=True)):
+        if d != axis and indices.size:
+            require_in_bounds(wanted - 1, d, "data", extent, from_end=False)
+    own = [slice(None) if d == axis else slice(0, n) for d, n in enumerate(indices.shape)]
+    return np.take_along_axis(data[tuple(own)], np.asarray(indices).astype("int64"), axis)
+
+
 @operator(
     fusion=Fusion.INJECTIVE,
     lower=_gather_elements_lower,
-    ref=lambda data, indices, axis: np.take_along_axis(data, np.asarray(indices).astype("int64"), axis),
+    ref=_gather_elements_ref,
     samples=lambda: [
         sample((3, 4), np.array([[0, 3, -1], [1, 1, 2], [0, 0, 0]], "int64"), axis=1),
         sample((3, 4), np.array([[2, 0, 1, 1]], "int32"), axis=0),
@@ -256,10 +279,13 @@ def _gather_nd_lower(data: te.TensorValue, indices: te.TensorValue, batch_dims: 
     return te.compute((*indices.shape[:-1], *data.shape[batch_dims + depth :]), body, "gather_nd")
 
 
-def _gather_nd_ref(data: Any, indices: Any, batch_dims: int) -> Any:
+def _gather_nd_ref(data: Any, indices: Any, batch_dims: int, first: int = 0) -> Any:
     if batch_dims == 0:
-        return data[tuple(np.moveaxis(np.asarray(indices), -1, 0))]
-    return np.stack([_gather_nd_ref(d, i, batch_dims - 1) for d, i in zip(data, indices, strict=True)])
+        places = tuple(np.moveaxis(np.asarray(indices), -1, 0))
+        for d, place in enumerate(places):
+            require_in_bounds(place, first + d, "data", data.shape[d])
+        return data[places]
+    return np.stack([_gather_nd_ref(d, i, batch_dims - 1, first + 1) for d, i in zip(data, indices, strict=True)])
 
 
 @operator(

@@ -15,7 +15,7 @@ from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import fail, operator, sample, static_sample
-from supple.ops.index import require_integers, wrapped_index
+from supple.ops.index import require_in_bounds, require_integers, wrapped_index
 from supple.ops.shapes import normalize_axis, same_dtype
 from supple.sym.relate import dims_text, tensor_dims
 from supple.sym.simplify import evaluate, same_shape
@@ -61,6 +61,7 @@ def _elements_lower(
 
 def _elements_ref(data: Any, indices: Any, updates: Any, axis: int, reduction: str) -> Any:
     out = data.copy()
+    require_in_bounds(indices, axis % data.ndim, "data", data.shape[axis])
     for i in np.ndindex(updates.shape):
         at = list(i)
         at[axis] = int(indices[i])
@@ -115,6 +116,8 @@ def _nd_lower(data: te.TensorValue, indices: te.TensorValue, updates: te.TensorV
 
 def _nd_ref(data: Any, indices: Any, updates: Any, reduction: str) -> Any:
     out = data.copy()
+    for d in range(indices.shape[-1]):
+        require_in_bounds(indices[..., d], d, "data", data.shape[d])
     for i in np.ndindex(indices.shape[:-1]):
         at = tuple(int(v) for v in indices[i])
         out[at] = _NUMPY[reduction](out[at], updates[i])
