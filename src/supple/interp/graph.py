@@ -35,6 +35,7 @@ from supple.ir.op import Op
 from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
 from supple.ops import calls
 from supple.ops.forms import CALL_TIR_WITH_GRAD
+from supple.ops.requirements import Requirement, requirements_of
 from supple.runtime import dlpack
 from supple.runtime.packed import get_global_func
 from supple.runtime.tensor import ShapeTuple, Tensor
@@ -73,6 +74,7 @@ class Interpreter:
         self.mod = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
         self.vectorized = vectorized
         self.check_types = check_types
+        self._requirements: dict[int, tuple[Call, list[Requirement]]] = {}  # by the call's id, which it keeps alive
 
     def run(self, name: str, *args: Any) -> Value:
         """Call a function of the module. Tensors are arrays (or anything numpy takes); the results are arrays.
@@ -152,6 +154,7 @@ class Interpreter:
                 return special(self, e, frame)
             if op.ref is None:
                 raise NotSupportedError(f"the interpreter has no meaning for {op.name}", span=e.span)
+            self._require(e, op, frame)
             result = _refer(op, [self.eval(a, frame) for a in e.args], e)
             return tuple(_import(r) for r in result) if isinstance(result, (tuple, list)) else _import(result)
         args = [self.eval(a, frame) for a in e.args]
@@ -160,6 +163,15 @@ class Interpreter:
         if isinstance(op, ExternFunc):
             return call_packed(op.global_symbol, args)
         return self.call_value(self.eval(op, frame), args)
+
+    def _require(self, e: Call, op: Op, frame: _Frame) -> None:
+        """Check what the call asks of its operands' sizes beyond what is proved."""
+        if id(e) not in self._requirements:
+            self._requirements[id(e)] = e, requirements_of(e) if op.infer is not None else []
+        for needed in self._requirements[id(e)][1]:
+            expected, actual = (evaluate(v, frame.symbols) for v in (needed.expected, needed.actual))
+            if expected != actual:
+                raise ExecutionError(needed.text, e.span, str(expected), str(actual))
 
     def call_value(self, callee: Value, args: list[Value]) -> Value:
         """Call a function that is a value: a closure, a function of the module, a function with arguments fixed."""

@@ -16,9 +16,10 @@ from supple.ir.op import Fusion
 from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import Sample, Tensors, fail, operator, sample
 from supple.ops.index import require_in_bounds, require_integers, wrapped_index
+from supple.ops.requirements import require_spread
 from supple.ops.shapes import Dims, broadcast_dims, broadcast_index, same_dtype
-from supple.sym.relate import dims_text, tensor_dims
 from supple.sym.relate import tensor as tensor_of
+from supple.sym.relate import tensor_dims
 
 
 def _check(name: str, data: TensorType, indices: Sequence[TensorType]) -> None:
@@ -188,7 +189,5 @@ def index_put(data: TensorType, indices: Tensors, values: TensorType, accumulate
     common = _common("index_put", [s for s in shapes if s is not None])
     if common is not None:
         window = (*common, *dims[len(indices) :])
-        spread = broadcast_dims("index_put", window, given)
-        if len(given) > len(window) or (spread is not None and dims_text(spread) != dims_text(window)):
-            fail("index_put: the values do not fit what the indices select", dims_text(window), dims_text(given))
+        require_spread("index_put: the values do not fit what the indices select", window, given)
     return data

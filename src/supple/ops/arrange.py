@@ -16,6 +16,7 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import Axes, Axis, Sections, Tensors, fail, operator, sample, static_sample
+from supple.ops.requirements import require_equal
 from supple.ops.shapes import normalize_axis, same_dtype
 from supple.sym.relate import dim_text, tensor, tensor_dims
 from supple.sym.simplify import SHAPES
@@ -360,7 +361,7 @@ def pixel_shuffle(data: TensorType, upscale_factor: int) -> Type:
     if dims is None:
         return TensorType(None, data.dtype, data.ndim)
     square = int64(upscale_factor**2)
-    if SHAPES.equal(E.FloorMod(dims[-3], square), int64(0)) is False:
-        fail("nn.pixel_shuffle: too few channels", f"a multiple of {upscale_factor**2}", dim_text(dims[-3]))
+    text = f"nn.pixel_shuffle: the channels are no multiple of {upscale_factor**2}"
+    require_equal(text, int64(0), E.FloorMod(dims[-3], square), f"a multiple of {upscale_factor**2}")
     r = int64(upscale_factor)
     return tensor((*dims[:-3], E.FloorDiv(dims[-3], square), E.Mul(dims[-2], r), E.Mul(dims[-1], r)), data.dtype)

@@ -20,8 +20,9 @@ from supple.ops.declare import DType, fail, operator, sample
 from supple.ops.index import require_in_bounds, require_integers
 from supple.ops.normalize import wide_dtype
 from supple.ops.reduce import reduce_tensor
+from supple.ops.requirements import require_equal, require_spread
 from supple.ops.shapes import broadcast_index, normalize_axis, same_dtype
-from supple.sym.relate import dim_text, tensor, tensor_dims
+from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES
 
 # ----------------------------------------------------------------------------------------------------------- attention
@@ -169,8 +170,10 @@ def attention_type(
         ("keys and values", b[1], c[1]),
         ("heads", a[2], c[2]),
     ):
-        if SHAPES.equal(one, other) is False:
-            fail(f"{name}: the tensors' {what} differ", dim_text(one), dim_text(other))
+        require_equal(f"{name}: the tensors' {what} differ", one, other)
+    added = None if bias is None else tensor_dims(bias)
+    if added is not None:
+        require_spread(f"{name}: the bias does not fit the scores", (a[0], a[2], a[1], b[1]), added)
     return tensor((a[0], a[1], a[2], c[3]), dtype)
 
 

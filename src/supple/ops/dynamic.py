@@ -22,8 +22,9 @@ from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import fail, operator
 from supple.ops.index import require_integers
-from supple.sym.relate import dim_text, tensor_dims
-from supple.sym.simplify import SHAPES, product
+from supple.ops.requirements import require_shape
+from supple.sym.relate import tensor_dims
+from supple.sym.simplify import product
 
 
 @dataclass(frozen=True)
@@ -173,8 +174,8 @@ def dynamic_strided_slice(x: TensorType, begin: TensorType, end: TensorType, str
         if t.ndim not in (-1, 1):
             fail(f"{name}: {what} must have one dimension", "1 dimension", f"{t.ndim} dimensions")
         dims = tensor_dims(t)
-        if dims is not None and x.ndim != -1 and SHAPES.equal(dims[0], int64(x.ndim)) is False:
-            fail(f"{name}: {what} has a number for each dimension", f"({x.ndim},)", f"({dim_text(dims[0])},)")
+        if dims is not None and x.ndim != -1:
+            require_shape(f"{name}: {what} has a number for each dimension", (int64(x.ndim),), dims)
     if x.ndim == 0:
         fail(f"{name}: a 0-dimensional tensor cannot be sliced", "at least 1 dimension", "0 dimensions")
     return TensorType(None, x.dtype, x.ndim)

@@ -25,9 +25,9 @@ from supple.ops.index import require_in_bounds, require_integers, wrapped_index
 from supple.ops.normalize import wide_dtype
 from supple.ops.pool import POOL_TEXT, PoolPlan, by_meaning, count_inside, ref_taps, window_spots
 from supple.ops.reduce import reduce_tensor
+from supple.ops.requirements import require_shape
 from supple.ops.shapes import normalize_axis, require_rank, same_dtype
-from supple.sym.relate import dims_text, tensor, tensor_dims
-from supple.sym.simplify import same_shape
+from supple.sym.relate import tensor, tensor_dims
 
 # ---------------------------------------------------------------------------------------------------------------- marks
 
@@ -49,8 +49,8 @@ end_checkpoint = _mark("end_checkpoint", "The same value, where a part ends that
 
 def _fits(name: str, given: TensorType, expected: TensorType, what: str) -> None:
     a, b = tensor_dims(given), tensor_dims(expected)
-    if a is not None and b is not None and same_shape(a, b) is False:
-        fail(f"{name}: the gradient does not have the shape of {what}", dims_text(b), dims_text(a))
+    if a is not None and b is not None:
+        require_shape(f"{name}: the gradient does not have the shape of {what}", b, a)
 
 
 # ------------------------------------------------------------------------------------------------------------- nll_loss

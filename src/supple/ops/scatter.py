@@ -16,9 +16,10 @@ from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import fail, operator, sample, static_sample
 from supple.ops.index import require_in_bounds, require_integers, wrapped_index
+from supple.ops.requirements import require_shape
 from supple.ops.shapes import normalize_axis, same_dtype
 from supple.sym.relate import dims_text, tensor_dims
-from supple.sym.simplify import evaluate, same_shape
+from supple.sym.simplify import evaluate
 
 _COMBINE: dict[str, Callable[[Expr, Expr], Expr]] = {
     "update": lambda old, new: new,
@@ -91,8 +92,8 @@ def scatter_elements(
     if data.ndim != -1:
         normalize_axis("scatter_elements", axis, data.ndim)
     a, b = tensor_dims(indices), tensor_dims(updates)
-    if a is not None and b is not None and same_shape(a, b) is False:
-        fail("scatter_elements: indices and updates must have one shape", dims_text(a), dims_text(b))
+    if a is not None and b is not None:
+        require_shape("scatter_elements: indices and updates must have one shape", a, b)
     return data
 
 
@@ -147,6 +148,5 @@ def scatter_nd(data: TensorType, indices: TensorType, updates: TensorType, reduc
     if at[-1].value > len(dims):
         fail("scatter_nd: more indices than dimensions", f"at most {len(dims)}", str(at[-1].value))
     expected = (*at[:-1], *dims[at[-1].value :])
-    if same_shape(given, expected) is False:
-        fail("scatter_nd: the updates do not fit", dims_text(expected), dims_text(given))
+    require_shape("scatter_nd: the updates do not fit", expected, given)
     return data

@@ -15,6 +15,7 @@ from supple.ir.op import Op
 from supple.ir.types import TensorType, TupleType
 from supple.ir.walk import transform
 from supple.passes.dynamic_results import DynamicResults
+from supple.passes.size_checks import with_size_checks
 from supple.sym.relate import tensor_dims
 from supple.sym.simplify import SHAPES
 
@@ -43,7 +44,7 @@ def legalize(
     run = _Legalizer(BlockBuilder(mod), dict(custom or {}), keep_views)
     for var, func in mod.items():
         if isinstance(func, Function):
-            legal = transform(func, run.binding, into_types=False)
+            legal = transform(with_size_checks(func), run.binding, into_types=False)
             if legal is not func:
                 run.builder.update_func(var, legal)  # type: ignore[arg-type]
     return run.builder.get()
