@@ -6,6 +6,7 @@ is bound is checked against its deduced type, so a wrong type rule shows where i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from supple.base import dtypes
 from supple.base.errors import ArgumentError, ExecutionError, InternalError, NotSupportedError, SuppleError
+from supple.base.source import Span
 from supple.interp.forms import FORMS, Partial
 from supple.interp.loops import run_prim_func
 from supple.ir.expr import Call, DataflowVar, FloatImm, IntImm, StringImm, TupleGetItem, Var, is_scalar
@@ -33,6 +35,7 @@ from supple.ir.module import BaseFunc, IRModule
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
 from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
+from supple.ir.walk import free_symbols
 from supple.ops import calls
 from supple.ops.forms import CALL_TIR_WITH_GRAD
 from supple.ops.requirements import Requirement, requirements_of
@@ -137,6 +140,16 @@ class Interpreter:
         if problem is not None:
             raise InternalError(f"the deduced type does not hold: {problem}")
 
+    def _require_sizes(self, ty: Type | None, frame: _Frame, span: Span | None) -> None:
+        """Raise `ExecutionError` for a result of a negative size (a window that is larger than what it moves over)."""
+        for part in ty.fields if isinstance(ty, TupleType) else (ty,):
+            for dim in (tensor_dims(part) if isinstance(part, TensorType) else None) or ():
+                if isinstance(dim, (IntImm, Var)) or not all(s in frame.symbols for s in free_symbols(dim)):
+                    continue
+                size = evaluate(dim, frame.symbols)
+                if size < 0:
+                    raise ExecutionError(f"the dimension {dim} is negative: {size}", span, "a size", str(size))
+
     def _call(self, e: Call, frame: _Frame) -> Value:
         """A call's value. What fails while it runs without a place of its own happened here."""
         try:
@@ -155,6 +168,7 @@ class Interpreter:
             if op.ref is None:
                 raise NotSupportedError(f"the interpreter has no meaning for {op.name}", span=e.span)
             self._require(e, op, frame)
+            self._require_sizes(e.ty, frame, e.span)
             result = _refer(op, [self.eval(a, frame) for a in e.args], e)
             return tuple(_import(r) for r in result) if isinstance(result, (tuple, list)) else _import(result)
         args = [self.eval(a, frame) for a in e.args]
@@ -244,6 +258,15 @@ class Interpreter:
         calls.print_values([self.eval(a, frame) for a in e.args], e.attrs["format"])
         return ()
 
+    def _reshape(self, e: Call, frame: _Frame) -> Value:
+        """The deduced shape says what 0 and -1 stand for, which an empty tensor does not tell."""
+        value = self.eval(e.args[0], frame)
+        dims = tensor_dims(e.ty) if isinstance(e.ty, TensorType) else None
+        if dims is None:
+            assert isinstance(e.op, Op)
+            return _refer(e.op, [value, self.eval(e.args[1], frame)], e)
+        return _reshaped(value, tuple(evaluate(d, frame.symbols) for d in dims), e.span)
+
     def _if(self, e: If, frame: _Frame) -> Value:
         condition = self.eval(e.cond, frame)
         return self.seq(e.true_branch if bool(np.asarray(condition).item()) else e.false_branch, frame)
@@ -263,6 +286,12 @@ def _refer(op: Op, args: Sequence[Value], e: Call) -> Value:
             raise
         given = ", ".join(_described(a) for a in args)
         raise ExecutionError(f"{op.short_name}: {error}", e.span, "operands that fit together", given) from error
+
+
+def _reshaped(value: Value, shape: tuple[int, ...], span: Span | None) -> Value:
+    if min(shape, default=0) < 0 or math.prod(shape) != value.size:
+        raise ExecutionError("reshape: another number of elements", span, f"{value.size} elements", str(shape))
+    return value.reshape(shape)
 
 
 def _described(value: Value) -> str:
@@ -408,5 +437,6 @@ _SPECIAL: Mapping[int, Callable[[Interpreter, Call, _Frame], Value]] = {
         [run.eval(a, frame) for a in e.args[1:]],
     ),
     id(calls.print_): Interpreter._print,
+    id(Op.of_role("reshape")): Interpreter._reshape,
     id(calls.shape_of): lambda run, e, frame: ShapeTuple(np.shape(run.eval(e.args[0], frame))),
 }

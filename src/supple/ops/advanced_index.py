@@ -90,10 +90,20 @@ _ROWS = np.array([[0], [-1], [2]], "int64")
 _COLUMNS = np.array([1, 3], "int32")
 
 
+def _selected(data: Any, indices: Sequence[Any]) -> tuple[int, ...]:
+    """The shape of what indices select."""
+    return (*np.broadcast_shapes(*(np.shape(i) for i in indices)), *data.shape[len(indices) :])
+
+
+def _read_ref(data: Any, indices: Sequence[Any]) -> Any:
+    dims = _selected(data, indices)
+    return np.zeros(dims, data.dtype) if 0 in dims else data[_checked_places(data, indices)]
+
+
 @operator(
     fusion=Fusion.INJECTIVE,
     lower=_read_lower,
-    ref=lambda data, indices: data[_checked_places(data, indices)],
+    ref=_read_ref,
     samples=lambda: [
         sample((3, 4), [_ROWS, _COLUMNS]),
         sample((3, 4, 2), [np.array([[2, 0]], "int64")]),
@@ -142,6 +152,8 @@ def _put_lower(
 
 def _put_ref(data: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> Any:
     out = data.copy()
+    if 0 in _selected(data, indices):
+        return out
     at = _checked_places(data, indices)
     spread = np.broadcast_to(values, out[at].shape)
     common = np.broadcast_shapes(*(i.shape for i in at))

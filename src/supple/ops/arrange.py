@@ -10,13 +10,13 @@ import numpy as np
 
 from supple.build import te
 from supple.ir import expr as E
-from supple.ir.expr import IntImm, const, int64
+from supple.ir.expr import const, int64
 from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import Axes, Axis, Sections, Tensors, fail, operator, sample, static_sample
-from supple.ops.requirements import require_equal
+from supple.ops.requirements import require_at_least, require_equal
 from supple.ops.shapes import normalize_axis, same_dtype
 from supple.sym.relate import dim_text, tensor, tensor_dims
 from supple.sym.simplify import SHAPES
@@ -314,8 +314,10 @@ def pad(data: TensorType, pad_width: Axes, pad_mode: str = "constant", pad_value
         return TensorType(None, data.dtype, data.ndim)
     for dim, low, high in zip(dims, widths[0::2], widths[1::2], strict=True):
         reach = max(low, high) + (1 if pad_mode == "reflect" else 0)
-        if pad_mode in ("reflect", "circular") and isinstance(dim, IntImm) and max(low, high) and dim.value < reach:
-            fail(f"nn.pad: {pad_mode} padding is wider than the tensor", f"an extent of {reach}", dim_text(dim))
+        if pad_mode in ("reflect", "circular") and max(low, high):
+            require_at_least(f"nn.pad: {pad_mode} padding is wider than the tensor", reach, dim)
+        if pad_mode == "replicate" and max(low, high):
+            require_at_least("nn.pad: nothing to replicate", 1, dim)
     return tensor(
         [E.Add(d, int64(low + high)) for d, low, high in zip(dims, widths[0::2], widths[1::2], strict=True)], data.dtype
     )

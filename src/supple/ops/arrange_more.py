@@ -192,6 +192,9 @@ def reverse_sequence(data: TensorType, seq_lengths: TensorType, seq_axis: int = 
         places = [normalize_axis("reverse_sequence", a, data.ndim) for a in (seq_axis, batch_axis)]
         if places[0] == places[1]:
             fail("reverse_sequence: both axes are one", "two axes", str(seq_axis))
+        dims, given = tensor_dims(data), tensor_dims(seq_lengths)
+        if dims is not None and given is not None:
+            require_shape("reverse_sequence: one length for each of the batch", (dims[places[1]],), given)
     return data
 
 

@@ -132,7 +132,7 @@ def attention_ref(
     if window_size is not None:
         visible &= j > i + offset - window_size
     score = np.where(visible, score, -np.inf).astype(score.dtype)
-    powers = np.exp(score - score.max(axis=-1, keepdims=True))
+    powers = np.exp(score - score.max(axis=-1, keepdims=True, initial=-np.inf))
     return np.transpose(powers @ v / powers.sum(axis=-1, keepdims=True), (0, 2, 1, 3)).astype(query.dtype)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from supple.base import dtypes
 from supple.build import te
 from supple.build.infer import infer
-from supple.build.loops import Cell, do, filled, nest, store, when, with_cells
+from supple.build.loops import Cell, do, filled, nest, require, store, when, with_cells
 from supple.ir import expr as E
 from supple.ir.expr import cast, const, int64
 from supple.ir.intrinsics import intrinsic
@@ -70,7 +70,17 @@ def _nll_lower(
     def weight(*i: Any) -> Expr:
         return class_weight(cast("int64", targets[i]), weights, ignore_index, wide)
 
-    chosen = te.compute(targets.shape, weight, "nll_weight")
+    def checked(out: te.TensorValue) -> Stmt:
+        def one(*i: Any) -> Stmt:
+            label = cast("int64", targets[i])
+            inside = E.And(E.LE(int64(0), label), E.LT(label, predictions.shape[place]))
+            known = require(E.Or(E.EQ(label, int64(ignore_index)), inside), "a target is out of bounds for the classes")
+            return do(known, store(out, weight(*i), *i))
+
+        return nest(targets.shape, one)
+
+    inputs = [predictions, targets] if weights is None else [predictions, targets, weights]
+    (chosen,) = te.extern([(targets.shape, wide)], inputs, checked, "nll_weight")
     count = reduce_tensor(chosen, "sum", range(chosen.ndim), False, "nll_count") if reduction == "mean" else None
 
     def body(*i: Any) -> Expr:

@@ -12,7 +12,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from supple.base.errors import TypeCheckError
-from supple.ir.expr import Call, IntImm
+from supple.ir import expr as E
+from supple.ir.expr import Call, IntImm, int64
 from supple.ir.node import Expr
 from supple.ir.op import Op
 from supple.ops.declare import fail
@@ -48,6 +49,11 @@ def require_shape(text: str, expected: Sequence[Expr], actual: Sequence[Expr]) -
         fail(text, dims_text(expected), dims_text(actual))
     for one, other in zip(expected, actual, strict=True):
         require_equal(text, one, other)
+
+
+def require_at_least(text: str, least: int, actual: Expr) -> None:
+    """Refuse a size that is smaller, as `require_equal` does."""
+    require_equal(text, int64(least), E.Min(actual, int64(least)), f"at least {least}")
 
 
 def require_spread(text: str, target: Sequence[Expr], given: Sequence[Expr]) -> None:

@@ -117,9 +117,9 @@ def _nd_lower(data: te.TensorValue, indices: te.TensorValue, updates: te.TensorV
 
 def _nd_ref(data: Any, indices: Any, updates: Any, reduction: str) -> Any:
     out = data.copy()
-    for d in range(indices.shape[-1]):
+    for d in range(indices.shape[-1] if updates.size else 0):
         require_in_bounds(indices[..., d], d, "data", data.shape[d])
-    for i in np.ndindex(indices.shape[:-1]):
+    for i in np.ndindex(indices.shape[:-1] if updates.size else (0,)):
         at = tuple(int(v) for v in indices[i])
         out[at] = _NUMPY[reduction](out[at], updates[i])
     return out
