@@ -102,6 +102,7 @@ def _read_ref(data: Any, indices: Sequence[Any]) -> Any:
 
 @operator(
     fusion=Fusion.INJECTIVE,
+    broadcasts=("indices",),
     lower=_read_lower,
     ref=_read_ref,
     samples=lambda: [

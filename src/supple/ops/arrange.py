@@ -16,7 +16,7 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import Axes, Axis, Sections, Tensors, fail, operator, sample, static_sample
-from supple.ops.requirements import require_at_least, require_equal
+from supple.ops.requirements import require_at_least, require_equal, require_proved
 from supple.ops.shapes import normalize_axis, same_dtype
 from supple.sym.relate import dim_text, tensor, tensor_dims
 from supple.sym.simplify import SHAPES
@@ -121,8 +121,7 @@ def stack(tensors: Tensors, axis: int = 0) -> Type:
         if len(dims) != len(given):
             fail("stack: the tensors have different ranks", f"{len(dims)} dimensions", f"{len(given)} dimensions")
         for a, b in zip(dims, given, strict=True):
-            if SHAPES.equal(a, b) is not True:
-                fail(f"stack: tensor {n} has another shape", dim_text(a), dim_text(b), hint="R.match_cast relates them")
+            require_proved(f"stack: tensor {n} has another shape", a, b)
     if dims is None:
         return TensorType(None, first.dtype, -1 if first.ndim == -1 else first.ndim + 1)
     place = normalize_axis("stack", axis, len(dims) + 1)

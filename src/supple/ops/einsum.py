@@ -17,9 +17,9 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import Sample, Tensors, fail, operator, sample
+from supple.ops.requirements import require_proved
 from supple.ops.shapes import is_one, same_dtype
-from supple.sym.relate import dim_text, tensor, tensor_dims
-from supple.sym.simplify import SHAPES
+from supple.sym.relate import tensor, tensor_dims
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,7 @@ def _extents(plan: _Plan, shapes: Sequence[Sequence[Expr]]) -> dict[str, Expr]:
             if known is None or is_one(known):
                 found[label] = extent
             elif not is_one(extent):
-                same = SHAPES.equal(known, extent)
-                if same is not True:
-                    fail(
-                        f"einsum: the dimensions named {label!r} "
-                        + ("differ" if same is False else "are not proved equal"),
-                        dim_text(known),
-                        dim_text(extent),
-                        hint=None if same is False else "use R.match_cast to relate the dimensions",
-                    )
+                require_proved(f"einsum: the dimensions named {label!r} differ", known, extent)
     return found
 
 

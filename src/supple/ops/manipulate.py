@@ -17,6 +17,7 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import ShapeType, TensorType
 from supple.ops.declare import Axes, Axis, Shape, ShapeOf, Tensors, fail, operator, sample, static_sample
+from supple.ops.requirements import require_proved
 from supple.ops.shapes import broadcast_dims, broadcast_index, normalize_axes, normalize_axis
 from supple.sym.relate import dim_text, dims_text, simplify_dims, tensor, tensor_dims
 from supple.sym.simplify import SHAPES, exact_quotient, product
@@ -262,14 +263,8 @@ def concat(tensors: Tensors, axis: Axis = 0) -> Type:
         for d in range(ndim):
             if d == place:
                 result[d] = E.Add(result[d], dims[d])
-            elif (same := SHAPES.equal(shapes[0][d], dims[d])) is not True:
-                fail(
-                    f"concat: dimension {d} of tensor {n} differs"
-                    + ("" if same is False else " (it is not proved equal)"),
-                    dim_text(shapes[0][d]),
-                    dim_text(dims[d]),
-                    hint=None if same is False else "use R.match_cast to relate the dimensions",
-                )
+            else:
+                require_proved(f"concat: dimension {d} of tensor {n} differs", shapes[0][d], dims[d])
     return tensor(result, first.dtype)
 
 

@@ -33,6 +33,9 @@ class Requirement:
 _OPEN: ContextVar[list[Requirement] | None] = ContextVar("open requirements", default=None)
 
 
+_ASSUMED: ContextVar[list[Requirement] | None] = ContextVar("assumptions", default=None)
+
+
 def require_equal(text: str, expected: Expr, actual: Expr, shown: str | None = None) -> None:
     """Refuse sizes that differ, with ``shown`` as what is expected; note a requirement where the symbols decide."""
     same = SHAPES.equal(expected, actual)
@@ -63,6 +66,32 @@ def require_spread(text: str, target: Sequence[Expr], given: Sequence[Expr]) -> 
     for one, other in zip(reversed(target), reversed(given), strict=False):
         if not (isinstance(other, IntImm) and other.value == 1):
             require_equal(text, one, other, f"{dim_text(one)} or 1")
+
+
+def require_proved(text: str, expected: Expr, actual: Expr, shown: str | None = None, came: str | None = None) -> None:
+    """Refuse sizes that are not proved equal."""
+    same = SHAPES.equal(expected, actual)
+    assumed = _ASSUMED.get()
+    if same is None and assumed is not None:
+        assumed.append(Requirement(text, expected, actual))
+    elif same is not True:
+        hint = None if same is False else "use R.match_cast to relate the dimensions"
+        text += "" if same is False else " (it is not proved that they are equal)"
+        fail(text, shown or dim_text(expected), came or dim_text(actual), hint=hint)
+
+
+def assumptions_of(call: Call) -> list[Requirement]:
+    """What would have to be proved for a call, and what it asks for (see `requirements_of`). Raises as its type rule
+    does for what does not hold."""
+    assert isinstance(call.op, Op) and call.op.infer is not None
+    assumed: list[Requirement] = []
+    tokens = _ASSUMED.set(assumed), _OPEN.set(assumed)
+    try:
+        call.op.infer(call)
+    finally:
+        _ASSUMED.reset(tokens[0])
+        _OPEN.reset(tokens[1])
+    return assumed
 
 
 def requirements_of(call: Call) -> list[Requirement]:
