@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from supple.base.errors import DiagnosticError, Note, TypeCheckError
 from supple.base.registry import did_you_mean
 from supple.base.source import Span
-from supple.ir.expr import BufferLoad, Call, DataflowVar, TupleGetItem, Var, place_of_use
+from supple.ir.expr import BufferLoad, Call, DataflowVar, IntImm, TupleGetItem, Var, place_of_use
 from supple.ir.graph import (
     DataflowBlock,
     ExternFunc,
@@ -320,7 +320,7 @@ def _check_call_tir(call: Call, callee: Expr, target: PrimFunc) -> Iterator[Faul
 
 def _outputs_are_written(call: Call, name: str, target: PrimFunc, inputs: int, outputs: int) -> Iterator[Fault]:
     """An output that no statement writes would be returned as it was allocated. (A buffer that is passed on by its
-    address, or viewed, may be written there.)"""
+    address, or viewed, may be written there; one without elements needs no statement.)"""
     written: set[int] = set()
     for found in post_order(target.body):
         if isinstance(found, BufferStore):
@@ -330,13 +330,17 @@ def _outputs_are_written(call: Call, name: str, target: PrimFunc, inputs: int, o
         elif not isinstance(found, (BufferLoad, BufferRegion)):
             written.update(id(c) for c in children(found) if isinstance(c, Var) and isinstance(c.ty, BufferType))
     for param in target.params[inputs : inputs + outputs]:
-        if isinstance(param.ty, BufferType) and id(param) not in written:
+        if isinstance(param.ty, BufferType) and id(param) not in written and not _is_empty(param.ty):
             yield _fault(
                 f"call_tir of {name}: no statement of {name} writes into {param.name}, which is an output",
                 call.span,
                 "unwritten_output",
                 notes=[Note(f"{param.name} is declared here", param.span)] if param.span else [],
             )
+
+
+def _is_empty(ty: BufferType) -> bool:
+    return any(isinstance(dim, IntImm) and dim.value == 0 for dim in ty.shape)
 
 
 def _mismatch(param: Var, ty: Type | None, symbols: dict[Var, Expr]) -> tuple[str, str] | None:
