@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from supple.ops.declare import DType, fail, operator, sample
 from supple.ops.index import require_in_bounds, require_integers
 from supple.ops.normalize import wide_dtype
 from supple.ops.reduce import reduce_tensor
-from supple.ops.requirements import require_equal, require_spread
+from supple.ops.requirements import require_equal, require_shape, require_spread
 from supple.ops.shapes import broadcast_index, normalize_axis, same_dtype
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES
@@ -217,6 +218,9 @@ def cross_entropy_with_logits(predictions: TensorType, labels: TensorType) -> Ty
     dtype = same_dtype("nn.cross_entropy_with_logits", predictions, labels)
     if predictions.ndim != -1 and labels.ndim != -1 and predictions.ndim != labels.ndim:
         fail("nn.cross_entropy_with_logits: the ranks differ", str(predictions.ndim), str(labels.ndim))
+    a, b = tensor_dims(predictions), tensor_dims(labels)
+    if a is not None and b is not None:
+        require_shape("nn.cross_entropy_with_logits: labels and predictions must have one shape", a, b)
     return tensor((), dtype)
 
 
@@ -382,7 +386,18 @@ def quantize(
     floating("quantize", data)
     if out_dtype is None or not dtypes.is_int(out_dtype):
         fail("quantize: needs an integer out_dtype", "int8, uint8, ...", str(out_dtype))
+    _check_channels("quantize", data, (scale, zero_point), axis)
     return TensorType(data.shape, out_dtype, data.ndim)
+
+
+def _check_channels(name: str, data: TensorType, given: Sequence[TensorType], axis: int) -> None:
+    """Scale and zero point are known to be one number, or have one for each index of the axis."""
+    dims = tensor_dims(data)
+    for numbers in given:
+        own = tensor_dims(numbers)
+        if dims and own is not None and len(own) == 1:
+            place = normalize_axis(name, axis, len(dims))
+            require_spread(f"{name}: one number for each index of axis {place}", (dims[place],), own)
 
 
 def _dequantize_lower(
@@ -418,6 +433,7 @@ def dequantize(
 ) -> Type:
     """``(data - zero_point) * scale`` in ``out_dtype``."""
     require_integers("dequantize", "data", data)
+    _check_channels("dequantize", data, (scale, zero_point), axis)
     if out_dtype is None or not dtypes.is_float(out_dtype):
         fail("dequantize: needs a floating-point out_dtype", "float16 or float32", str(out_dtype))
     return TensorType(data.shape, out_dtype, data.ndim)
