@@ -92,7 +92,7 @@ def f(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
 """
     )
     for vectorized in (True, False):
-        with pytest.raises(ExecutionError, match="index 4 is out of bounds for dimension 0 of A"):
+        with pytest.raises(ExecutionError, match="index 4 is out of bounds for axis 0 of A"):
             run_prim_func(func, [np.zeros(4, "float32"), np.zeros(4, "float32")], vectorized=vectorized)
 
 

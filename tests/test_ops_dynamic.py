@@ -149,7 +149,7 @@ def test_a_stride_of_zero_is_an_error_at_run_time() -> None:
     )
     vm = supple.relax.VirtualMachine(supple.compile(mod, target="llvm"), supple.cpu())
     zero = np.zeros((1,), "int64")
-    with pytest.raises(supple.error.SuppleError, match="negative"):
+    with pytest.raises(supple.error.SuppleError, match="a stride is 0"):
         vm["main"](np.zeros(5, "float32"), zero)
     with pytest.raises(supple.error.SuppleError, match="stride is 0"):
         Interpreter(mod).run("main", np.zeros(5, "float32"), zero)

@@ -146,6 +146,14 @@ def is_bool(name: str) -> bool:
     return row(name).kind == "bool"
 
 
+def fits(value: int, name: str) -> bool:
+    """Whether an integer is a value of an integer dtype (of bool: 0 or 1)."""
+    if is_bool(name):
+        return value in (0, 1)
+    limits = np.iinfo(to_numpy(name))  # type: ignore[type-var]
+    return bool(limits.min <= value <= limits.max)
+
+
 def nbytes(name: str) -> int:
     """Bytes of one value of the dtype, lanes included."""
     return row(name).nbytes * lanes(name)

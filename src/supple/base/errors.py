@@ -47,17 +47,18 @@ class DiagnosticError(SuppleError, ValueError):
         Exception.__init__(self, self.message)
 
     def __str__(self) -> str:
-        lines = [f"error: {self.message}" + (f" [{self.rule}]" if self.rule else "")]
-        if self.span is not None:
-            lines.append(excerpt(self.span))
-        if self.expected is not None:
-            lines.append(f"  expected: {self.expected}")
-        if self.actual is not None:
-            lines.append(f"  actual:   {self.actual}")
-        if self.hint is not None:
-            lines.append(f"  hint:     {self.hint}")
-        lines.extend(str(note) for note in self.notes)
-        return "\n".join(lines)
+        head = f"error: {self.message}" + (f" [{self.rule}]" if self.rule else "")
+        lines = _report(head, self.span, self.expected, self.actual, self.hint)
+        return "\n".join([*lines, *(str(note) for note in self.notes)])
+
+
+def _report(head: str, span: Span | None, expected: str | None, actual: str | None, hint: str | None) -> list[str]:
+    """What `DiagnosticError` and `ExecutionError` show, line by line."""
+    lines = [head]
+    if span is not None:
+        lines.append(excerpt(span))
+    named = (("expected: ", expected), ("actual:   ", actual), ("hint:     ", hint))
+    return [*lines, *(f"  {name}{text}" for name, text in named if text is not None)]
 
 
 class TypeCheckError(DiagnosticError, TypeError):
@@ -72,8 +73,33 @@ class ArgumentError(SuppleError, TypeError, ValueError):
     """A compiled function was called with arguments that do not fit its signature."""
 
 
+@dataclass(eq=False)
 class ExecutionError(SuppleError, RuntimeError):
-    """A compiled or interpreted function failed while it ran (an index out of bounds, a size that does not fit)."""
+    """A compiled or interpreted function failed while it ran (an index out of bounds, a size that does not fit).
+
+    ``str(error)`` shows what failed, where the program says so (file, line, column, the line with a caret), and what
+    was expected, what came and a hint where that helps.
+    """
+
+    message: str
+    span: Span | None = None
+    expected: str | None = None
+    actual: str | None = None
+    hint: str | None = None
+
+    def __post_init__(self) -> None:
+        Exception.__init__(self, self.message)
+
+    def __str__(self) -> str:
+        return "\n".join(_report(self.message, self.span, self.expected, self.actual, self.hint))
+
+
+def out_of_bounds(index: str, axis: int, name: str, size: str, from_end: bool) -> tuple[str, str]:
+    """The message of an index out of bounds and what is expected, for numbers or the places that they will have in a
+    message. ``from_end``: negative indices count from the end."""
+    low = f"-{size}" if from_end else "0"
+    message = f"index {index} is out of bounds for axis {axis} of {name}, whose size is {size}"
+    return message, f"{low} <= index < {size}"
 
 
 class RegistryError(SuppleError, KeyError):

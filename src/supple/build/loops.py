@@ -9,6 +9,7 @@ from supple.ir import expr as E
 from supple.ir.expr import Var, as_expr, int64
 from supple.ir.loop import (
     AllocBuffer,
+    AssertStmt,
     Buffer,
     BufferStore,
     For,
@@ -50,6 +51,11 @@ def filled(buffer: Any, shape: Sequence[Any], value: Callable[..., Any], letter:
 def when(condition: Expr, then: Stmt, otherwise: Stmt | None = None) -> Stmt:
     """``if condition: then else: otherwise``."""
     return IfThenElse(condition, then, otherwise)
+
+
+def require(condition: Expr, message: str) -> Stmt:
+    """Fail with ``message`` while running unless the condition holds."""
+    return AssertStmt(condition, message)
 
 
 def while_(condition: Expr, *body: Stmt) -> Stmt:

@@ -197,6 +197,7 @@ class HostEmitter(Emitter):
             elif isinstance(item, H.Branch):
                 stack.append(iter(self._branch(item)))
             elif isinstance(item, HostStmt):
+                self.here = item.span
                 _STATEMENTS[type(item)](self, item)
             else:
                 item()

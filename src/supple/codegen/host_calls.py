@@ -31,7 +31,7 @@ def kernel_call(host: Emitter, s: H.KernelCall) -> None:
     args.append(f"ptr {host.pointer(s.workspace) if s.workspace is not None else _NUL}")
     types.append("ptr")
     host.declarations.add(f"declare i32 @{s.kernel}({', '.join(types)})")
-    host.leave_on(host.w.value(f"call i32 @{s.kernel}({', '.join(args)})"))
+    host.leave_on(host.w.value(f"call i32 @{s.kernel}({', '.join(args)})"), callee="kernel")
 
 
 def clear_return(host: Emitter, s: H.ClearReturn) -> None:
@@ -50,7 +50,7 @@ def take_return(host: Emitter, s: H.TakeReturn) -> None:
 def host_call(host: Emitter, s: H.HostCall) -> None:
     """Call a graph function."""
     args = ", ".join(["ptr %ctx", *(f"ptr {host.pointer(a)}" for a in s.args), "ptr %result"])
-    host.leave_on(host.w.value(f"call i32 @{host_symbol(s.function)}({args})"))
+    host.leave_on(host.w.value(f"call i32 @{host_symbol(s.function)}({args})"), callee="function")
     host.own(s.var, host.w.value("load ptr, ptr %result"))
 
 

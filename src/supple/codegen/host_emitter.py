@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from supple.base import dtypes
 from supple.base.errors import InternalError
+from supple.base.source import Span
 from supple.codegen.host_numbers import Numbers, number_type
 from supple.codegen.writer import Writer
 from supple.ir import expr as E
@@ -54,6 +55,7 @@ class Emitter:
         self.number_slots: dict[int, str] = {}  # results of branches that are numbers, by id
         self.allocas: list[str] = []
         self.widest_call = 0
+        self.here: Span | None = None  # the place of the statement that is being written
 
     # ---------------------------------------------------------------------------------------------------- small pieces
 
@@ -63,6 +65,8 @@ class Emitter:
         self.sites.append(site)
         label = self.w.fresh("fail")
         lines = [f"{label}:", f"  store i32 {number}, ptr %ctx"]
+        if site.span is None:
+            lines.extend(self._place(str(abi.NO_PLACE), keep=False))
         stored = list(enumerate(values))
         if site.kind == "parameter":
             stored.append((abi.CONTEXT_VALUE_COUNT - 1, "%depth"))
@@ -81,13 +85,30 @@ class Emitter:
         self.w.emit(f"br i1 {condition}, label %{target}, label %{fine}")
         self.w.label(fine)
 
-    def leave_on(self, status: str) -> None:
-        """Leave the function when a call failed."""
+    def leave_on(self, status: str, *, callee: str = "") -> None:
+        """Leave the function when a call failed. What fails in a ``"kernel"`` happened at the place of its call; what
+        fails in a ``"function"``, at the place that is known there, or else at the call's."""
         fine, failed = self.w.fresh("ok"), self.w.fresh("failed")
-        self.failures.extend([f"{failed}:", f"  store i32 {status}, ptr %status", "  br label %exit"])
+        self.failures.append(f"{failed}:")
+        here = len(self.sites) if self.here is not None else abi.NO_PLACE
+        if callee:
+            self.failures.extend(self._place(str(here), keep=callee == "function"))
+        if callee and self.here is not None:
+            self.sites.append(ErrorSite("call", "", self.here))
+        self.failures.extend([f"  store i32 {status}, ptr %status", "  br label %exit"])
         bad = self.w.value(f"icmp ne i32 {status}, 0")
         self.w.emit(f"br i1 {bad}, label %{failed}, label %{fine}")
         self.w.label(fine)
+
+    def _place(self, here: str, *, keep: bool) -> list[str]:
+        """Code that says where the program failed; with ``keep``, only if that is not known yet."""
+        at, known, none, chosen = (f"%{self.w.fresh(hint)}" for hint in ("place.at", "known", "none", "place"))
+        lines = [f"  {at} = getelementptr i8, ptr %ctx, i64 {abi.CONTEXT_PLACE}"]
+        if keep:
+            lines.append(f"  {known} = load i64, ptr {at}")
+            lines.append(f"  {none} = icmp eq i64 {known}, {abi.NO_PLACE}")
+            lines.append(f"  {chosen} = select i1 {none}, i64 {here}, i64 {known}")
+        return [*lines, f"  store i64 {chosen if keep else here}, ptr {at}"]
 
     def api(self, name: str, result: str, args: str) -> str:
         """Call a function of the runtime."""

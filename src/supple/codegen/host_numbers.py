@@ -11,6 +11,7 @@ from typing import Protocol
 
 from supple.base import dtypes
 from supple.base.errors import NotSupportedError
+from supple.base.source import Span
 from supple.codegen import host_floats
 from supple.codegen.kernel_builder import float_text, llvm_type
 from supple.codegen.writer import Writer
@@ -46,6 +47,7 @@ class Function(Protocol):
     name: str
     w: Writer
     declarations: set[str]
+    here: Span | None
 
     def failure(self, site: ErrorSite, values: Sequence[str], status: Status = ...) -> str:
         """The label of code that records an error site and leaves the function."""
@@ -127,7 +129,9 @@ class Numbers:
             known = ", ".join(f"{s.name} = {{{i}}}" for i, s in enumerate(symbols))
             text = f"{self.host.name}: {show(root)} does not fit in 64 bits" + (f" ({known})" if known else "")
             values = tuple(self._operand(s) for s in symbols)
-            self._failed = self.host.failure(ErrorSite("size", text, root.span), values, Status.BAD_SIZE)
+            self._failed = self.host.failure(
+                ErrorSite("size", text, root.span or self.host.here), values, Status.BAD_SIZE
+            )
         return self._failed
 
     def _fail_if(self, condition: str) -> None:

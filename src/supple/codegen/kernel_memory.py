@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from supple.analysis.indices import counted_from_end
 from supple.base import dtypes
-from supple.base.errors import NotSupportedError
+from supple.base.errors import NotSupportedError, out_of_bounds
 from supple.base.source import Span
 from supple.codegen import kernel_integer as integer
 from supple.codegen.kernel_builder import Value, llvm_type, memory_type
@@ -182,7 +183,7 @@ def flat_index(state: State, buffer: Var, indices: tuple[Expr, ...], span: Span 
     polys = [state.poly(index) for index in indices]
     if not state.proved:
         for axis, (index, extent) in enumerate(zip(polys, buffer_type(buffer).shape, strict=True)):
-            yield _check(state, buffer, axis, index, state.poly(extent), span)
+            yield _check(state, buffer, axis, index, state.poly(extent), span, counted_from_end(indices[axis]))
     total = storage.offset
     for index, stride in zip(polys, storage.strides, strict=True):
         total = total + index * stride
@@ -190,7 +191,10 @@ def flat_index(state: State, buffer: Var, indices: tuple[Expr, ...], span: Span 
     return linear
 
 
-def _check(state: State, buffer: Var, axis: int, index: Poly, extent: Poly, span: Span | None) -> Task:
+def _check(
+    state: State, buffer: Var, axis: int, index: Poly, extent: Poly, span: Span | None, written: Expr | None
+) -> Task:
+    """Fail unless the index lies inside; ``written`` is the index as the program has it if it counts from the end."""
     if state.context.non_negative(index) and state.context.non_negative(extent - index - P.ONE):
         return
     b = state.builder
@@ -203,10 +207,14 @@ def _check(state: State, buffer: Var, axis: int, index: Poly, extent: Poly, span
         positions = [b.extract(vector, lane) for lane in range(linear.lanes)]
     else:  # evenly spaced: the ends tell
         positions = [b.extract(vector, 0), b.extract(vector, linear.lanes - 1)]
-    for position in positions:
+    shown = positions
+    if written is not None and linear.lanes == 1:
+        value = yield written
+        shown = [integer.widen(b, value)]
+    message, expected = out_of_bounds("{0}", axis, buffer.name, "{1}", shown is not positions)
+    for position, value in zip(positions, shown, strict=True):
         inside = b.compare("icmp ult", position, size)
-        message = f"{state.name}: index {{0}} is out of bounds for axis {axis} of {buffer.name}, whose size is {{1}}"
-        state.fail_unless(inside, "index", message, span, position, size)
+        state.fail_unless(inside, "index", f"{state.name}: {message}", span, value, size, expected=expected)
 
 
 def load(state: State, node: E.BufferLoad) -> Task:

@@ -206,13 +206,15 @@ class State:
         self.builder.declarations |= inner.declarations
         return needed
 
-    def fail_unless(self, condition: Value, kind: str, message: str, span: Span | None, *values: Value) -> None:
+    def fail_unless(
+        self, condition: Value, kind: str, message: str, span: Span | None, *values: Value, expected: str = ""
+    ) -> None:
         """Go on when the condition holds; else record the error site with up to six int64 values and return 1."""
         b = self.builder
         if condition.ref == "true":
             return
         site = len(self.sites)
-        self.sites.append(ErrorSite(kind, message, span))
+        self.sites.append(ErrorSite(kind, message, span, expected=expected))
         fine, failed = b.fresh("ok"), b.fresh("fail")
         b.branch_if(condition, fine, failed)
         b.label(failed)

@@ -6,13 +6,15 @@ is bound is checked against its deduced type, so a wrong type rule shows where i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from supple.base import dtypes
-from supple.base.errors import ArgumentError, ExecutionError, InternalError, NotSupportedError
+from supple.base.errors import ArgumentError, ExecutionError, InternalError, NotSupportedError, SuppleError
+from supple.base.source import Span
 from supple.interp.forms import FORMS, Partial
 from supple.interp.loops import run_prim_func
 from supple.ir.expr import Call, DataflowVar, FloatImm, IntImm, StringImm, TupleGetItem, Var, is_scalar, scalar_dtype
@@ -33,8 +35,10 @@ from supple.ir.module import BaseFunc, IRModule
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
 from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
+from supple.ir.walk import free_symbols
 from supple.ops import calls
 from supple.ops.forms import CALL_TIR_WITH_GRAD
+from supple.ops.requirements import Requirement, requirements_of
 from supple.runtime import dlpack
 from supple.runtime.packed import get_global_func
 from supple.runtime.tensor import ShapeTuple, Tensor
@@ -73,6 +77,7 @@ class Interpreter:
         self.mod = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
         self.vectorized = vectorized
         self.check_types = check_types
+        self._requirements: dict[int, tuple[Call, list[Requirement]]] = {}  # by the call's id, which it keeps alive
 
     def run(self, name: str, *args: Any) -> Value:
         """Call a function of the module. Tensors are arrays (or anything numpy takes); the results are arrays.
@@ -135,7 +140,26 @@ class Interpreter:
         if problem is not None:
             raise InternalError(f"the deduced type does not hold: {problem}")
 
+    def _require_sizes(self, ty: Type | None, frame: _Frame, span: Span | None) -> None:
+        """Raise `ExecutionError` for a result of a negative size (a window that is larger than what it moves over)."""
+        for part in ty.fields if isinstance(ty, TupleType) else (ty,):
+            for dim in (tensor_dims(part) if isinstance(part, TensorType) else None) or ():
+                if isinstance(dim, (IntImm, Var)) or not all(s in frame.symbols for s in free_symbols(dim)):
+                    continue
+                size = evaluate(dim, frame.symbols)
+                if size < 0:
+                    raise ExecutionError(f"the dimension {dim} is negative: {size}", span, "a size", str(size))
+
     def _call(self, e: Call, frame: _Frame) -> Value:
+        """A call's value. What fails while it runs without a place of its own happened here."""
+        try:
+            return self._apply(e, frame)
+        except ExecutionError as error:
+            if error.span is None:
+                error.span = e.span
+            raise
+
+    def _apply(self, e: Call, frame: _Frame) -> Value:
         op = e.op
         if isinstance(op, Op):
             special = _SPECIAL.get(id(op))
@@ -143,10 +167,12 @@ class Interpreter:
                 return special(self, e, frame)
             if op.ref is None:
                 raise NotSupportedError(f"the interpreter has no meaning for {op.name}", span=e.span)
+            self._require(e, op, frame)
+            self._require_sizes(e.ty, frame, e.span)
             values = [self.eval(a, frame) for a in e.args]
             if op.params and op.params[0].kind == "operand":  # a number has the dtype of its type, not numpy's
                 values = [_number(v, a) if is_scalar(a) else v for v, a in zip(values, e.args, strict=True)]
-            result = op.ref(*values, **e.attrs)
+            result = _refer(op, values, e)
             return tuple(_import(r) for r in result) if isinstance(result, (tuple, list)) else _import(result)
         args = [self.eval(a, frame) for a in e.args]
         if isinstance(op, GlobalVar):
@@ -154,6 +180,15 @@ class Interpreter:
         if isinstance(op, ExternFunc):
             return call_packed(op.global_symbol, args)
         return self.call_value(self.eval(op, frame), args)
+
+    def _require(self, e: Call, op: Op, frame: _Frame) -> None:
+        """Check what the call asks of its operands' sizes beyond what is proved."""
+        if id(e) not in self._requirements:
+            self._requirements[id(e)] = e, requirements_of(e) if op.infer is not None else []
+        for needed in self._requirements[id(e)][1]:
+            expected, actual = (evaluate(v, frame.symbols) for v in (needed.expected, needed.actual))
+            if expected != actual:
+                raise ExecutionError(needed.text, e.span, str(expected), str(actual))
 
     def call_value(self, callee: Value, args: list[Value]) -> Value:
         """Call a function that is a value: a closure, a function of the module, a function with arguments fixed."""
@@ -226,9 +261,48 @@ class Interpreter:
         calls.print_values([self.eval(a, frame) for a in e.args], e.attrs["format"])
         return ()
 
+    def _reshape(self, e: Call, frame: _Frame) -> Value:
+        """The deduced shape says what 0 and -1 stand for, which an empty tensor does not tell."""
+        value = self.eval(e.args[0], frame)
+        dims = tensor_dims(e.ty) if isinstance(e.ty, TensorType) else None
+        if dims is None:
+            assert isinstance(e.op, Op)
+            return _refer(e.op, [value, self.eval(e.args[1], frame)], e)
+        return _reshaped(value, tuple(evaluate(d, frame.symbols) for d in dims), e.span)
+
     def _if(self, e: If, frame: _Frame) -> Value:
         condition = self.eval(e.cond, frame)
         return self.seq(e.true_branch if bool(np.asarray(condition).item()) else e.false_branch, frame)
+
+
+def _refer(op: Op, args: Sequence[Value], e: Call) -> Value:
+    """An operator's value by its reference. What numpy refuses becomes an error of the program, with operator, place
+    and operands, as compiled code reports it."""
+    assert op.ref is not None
+    try:
+        return op.ref(*args, **e.attrs)
+    except ExecutionError as error:
+        error.message = f"{op.short_name}: {error.message}"
+        raise
+    except (IndexError, ValueError, ArithmeticError) as error:
+        if isinstance(error, SuppleError):
+            raise
+        given = ", ".join(_described(a) for a in args)
+        raise ExecutionError(f"{op.short_name}: {error}", e.span, "operands that fit together", given) from error
+
+
+def _reshaped(value: Value, shape: tuple[int, ...], span: Span | None) -> Value:
+    if min(shape, default=0) < 0 or math.prod(shape) != value.size:
+        raise ExecutionError("reshape: another number of elements", span, f"{value.size} elements", str(shape))
+    return value.reshape(shape)
+
+
+def _described(value: Value) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, tuple) and not isinstance(value, ShapeTuple):
+        return f"({', '.join(_described(v) for v in value)})"
+    return str(value)
 
 
 def call_packed(name: str, args: Sequence[Value]) -> Value:
@@ -370,5 +444,6 @@ _SPECIAL: Mapping[int, Callable[[Interpreter, Call, _Frame], Value]] = {
         [run.eval(a, frame) for a in e.args[1:]],
     ),
     id(calls.print_): Interpreter._print,
+    id(Op.of_role("reshape")): Interpreter._reshape,
     id(calls.shape_of): lambda run, e, frame: ShapeTuple(np.shape(run.eval(e.args[0], frame))),
 }

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from supple.analysis.indices import counted_from_end
 from supple.analysis.returns import result_dtype
 from supple.base import dtypes
-from supple.base.errors import ArgumentError, ExecutionError, NotSupportedError
+from supple.base.errors import ArgumentError, ExecutionError, NotSupportedError, out_of_bounds
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, Call, Var, scalar_dtype
 from supple.ir.intrinsics import numpy_meaning
@@ -192,7 +193,7 @@ class _Run:
         array = self.buffers[id(stmt.buffer)]
         value = self.eval(stmt.value, mask)
         index = tuple(self.eval(i, mask) for i in stmt.indices)
-        check_bounds(stmt.buffer, index, array.shape, mask)
+        check_bounds(stmt, index, array.shape, mask)
         array[index] = value
 
     def run_block(self, stmt: SBlockRealize) -> None:
@@ -325,7 +326,7 @@ class _Run:
         if array is None:
             raise ExecutionError(f"the buffer {e.buffer.name} has no storage here")
         index = tuple(done[id(i)] for i in e.indices)
-        check_bounds(e.buffer, index, array.shape, mask)
+        check_bounds(e, index, array.shape, mask)
         if mask is not None:
             if array.size == 0:
                 return np.zeros((), array.dtype)
@@ -364,7 +365,9 @@ class _Run:
         return self.eval(e.body, mask)
 
 
-def check_bounds(buffer: Var, index: tuple[Array, ...], shape: tuple[int, ...], mask: Array | None) -> None:
+def check_bounds(
+    access: BufferLoad | BufferStore, index: tuple[Array, ...], shape: tuple[int, ...], mask: Array | None
+) -> None:
     """Raise `ExecutionError` when an index that is needed lies outside the buffer."""
     for d, (i, extent) in enumerate(zip(index, shape, strict=True)):
         if np.ndim(i) == 0 and mask is None and 0 <= int(i) < extent:
@@ -374,7 +377,10 @@ def check_bounds(buffer: Var, index: tuple[Array, ...], shape: tuple[int, ...], 
             bad = bad & mask
         if np.any(bad):
             wrong = np.broadcast_to(np.asarray(i), np.shape(bad))[bad].flat[0]
-            raise ExecutionError(f"index {int(wrong)} is out of bounds for dimension {d} of {buffer.name} ({extent})")
+            written = counted_from_end(access.indices[d])
+            shown = int(wrong) if written is None else int(wrong) - (extent if wrong < 0 else 0)
+            text, expected = out_of_bounds(str(shown), d, access.buffer.name, str(extent), written is not None)
+            raise ExecutionError(text, access.span, expected)
 
 
 def _eager_operands(e: Expr) -> list[Expr]:
@@ -662,6 +668,6 @@ def _masked_store(run: _Run, stmt: Stmt, mask: Array | None) -> None:
     array = run.buffers[id(stmt.buffer)]
     value = run.eval(stmt.value, mask)
     index = [run.eval(i, mask) for i in stmt.indices]
-    check_bounds(stmt.buffer, tuple(index), array.shape, mask)
+    check_bounds(stmt, tuple(index), array.shape, mask)
     *index, value, mask = np.broadcast_arrays(*index, value, mask)
     array[tuple(i[mask] for i in index)] = value[mask]

@@ -17,9 +17,10 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
 from supple.ops.declare import Sample, fail, operator, sample
+from supple.ops.requirements import require_equal
 from supple.ops.shapes import normalize_axis
 from supple.ops.unary import clip, erf_ref
-from supple.sym.relate import dim_text, tensor_dims
+from supple.sym.relate import tensor_dims
 from supple.sym.simplify import SHAPES
 
 SELU_ALPHA = 1.6732632423543772848170429916717
@@ -215,6 +216,5 @@ def prelu(data: TensorType, alpha: TensorType, axis: int = 1) -> Type:
         if alpha.ndim not in (-1, 1):
             fail("nn.prelu: alpha must have one dimension", "1 dimension", f"{alpha.ndim} dimensions")
         if dims is not None and slopes is not None and SHAPES.equal(slopes[0], as_one()) is not True:
-            if SHAPES.equal(dims[place], slopes[0]) is False:
-                fail("nn.prelu: alpha does not fit the axis", dim_text(dims[place]), dim_text(slopes[0]))
+            require_equal("nn.prelu: alpha does not fit the axis", dims[place], slopes[0])
     return data

@@ -15,10 +15,11 @@ from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import Sample, Tensors, fail, operator, sample
-from supple.ops.index import require_integers, wrapped_index
+from supple.ops.index import require_in_bounds, require_integers, wrapped_index
+from supple.ops.requirements import require_spread
 from supple.ops.shapes import Dims, broadcast_dims, broadcast_index, same_dtype
-from supple.sym.relate import dims_text, tensor_dims
 from supple.sym.relate import tensor as tensor_of
+from supple.sym.relate import tensor_dims
 
 
 def _check(name: str, data: TensorType, indices: Sequence[TensorType]) -> None:
@@ -78,14 +79,32 @@ def _read_lower(data: te.TensorValue, indices: Sequence[te.TensorValue]) -> te.T
     return te.compute((*common, *data.shape[len(indices) :]), body, "index_tensor")
 
 
+def _checked_places(data: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
+    """The indices as numpy takes them, none out of bounds."""
+    for d, index in enumerate(indices):
+        require_in_bounds(index, d, "data", data.shape[d])
+    return tuple(np.asarray(i) for i in indices)
+
+
 _ROWS = np.array([[0], [-1], [2]], "int64")
 _COLUMNS = np.array([1, 3], "int32")
 
 
+def _selected(data: Any, indices: Sequence[Any]) -> tuple[int, ...]:
+    """The shape of what indices select."""
+    return (*np.broadcast_shapes(*(np.shape(i) for i in indices)), *data.shape[len(indices) :])
+
+
+def _read_ref(data: Any, indices: Sequence[Any]) -> Any:
+    dims = _selected(data, indices)
+    return np.zeros(dims, data.dtype) if 0 in dims else data[_checked_places(data, indices)]
+
+
 @operator(
     fusion=Fusion.INJECTIVE,
+    broadcasts=("indices",),
     lower=_read_lower,
-    ref=lambda data, indices: data[tuple(np.asarray(i) for i in indices)],
+    ref=_read_ref,
     samples=lambda: [
         sample((3, 4), [_ROWS, _COLUMNS]),
         sample((3, 4, 2), [np.array([[2, 0]], "int64")]),
@@ -134,7 +153,9 @@ def _put_lower(
 
 def _put_ref(data: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> Any:
     out = data.copy()
-    at = tuple(np.asarray(i) for i in indices)
+    if 0 in _selected(data, indices):
+        return out
+    at = _checked_places(data, indices)
     spread = np.broadcast_to(values, out[at].shape)
     common = np.broadcast_shapes(*(i.shape for i in at))
     at = tuple(np.broadcast_to(i, common) for i in at)
@@ -181,7 +202,5 @@ def index_put(data: TensorType, indices: Tensors, values: TensorType, accumulate
     common = _common("index_put", [s for s in shapes if s is not None])
     if common is not None:
         window = (*common, *dims[len(indices) :])
-        spread = broadcast_dims("index_put", window, given)
-        if len(given) > len(window) or (spread is not None and dims_text(spread) != dims_text(window)):
-            fail("index_put: the values do not fit what the indices select", dims_text(window), dims_text(given))
+        require_spread("index_put: the values do not fit what the indices select", window, given)
     return data

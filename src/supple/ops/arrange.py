@@ -10,12 +10,13 @@ import numpy as np
 
 from supple.build import te
 from supple.ir import expr as E
-from supple.ir.expr import IntImm, const, int64
+from supple.ir.expr import const, int64
 from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import Axes, Axis, Sections, Tensors, fail, operator, sample, static_sample
+from supple.ops.requirements import require_at_least, require_equal, require_proved
 from supple.ops.shapes import normalize_axis, same_dtype
 from supple.sym.relate import dim_text, tensor, tensor_dims
 from supple.sym.simplify import SHAPES
@@ -120,8 +121,7 @@ def stack(tensors: Tensors, axis: int = 0) -> Type:
         if len(dims) != len(given):
             fail("stack: the tensors have different ranks", f"{len(dims)} dimensions", f"{len(given)} dimensions")
         for a, b in zip(dims, given, strict=True):
-            if SHAPES.equal(a, b) is not True:
-                fail(f"stack: tensor {n} has another shape", dim_text(a), dim_text(b), hint="R.match_cast relates them")
+            require_proved(f"stack: tensor {n} has another shape", a, b)
     if dims is None:
         return TensorType(None, first.dtype, -1 if first.ndim == -1 else first.ndim + 1)
     place = normalize_axis("stack", axis, len(dims) + 1)
@@ -313,8 +313,10 @@ def pad(data: TensorType, pad_width: Axes, pad_mode: str = "constant", pad_value
         return TensorType(None, data.dtype, data.ndim)
     for dim, low, high in zip(dims, widths[0::2], widths[1::2], strict=True):
         reach = max(low, high) + (1 if pad_mode == "reflect" else 0)
-        if pad_mode in ("reflect", "circular") and isinstance(dim, IntImm) and max(low, high) and dim.value < reach:
-            fail(f"nn.pad: {pad_mode} padding is wider than the tensor", f"an extent of {reach}", dim_text(dim))
+        if pad_mode in ("reflect", "circular") and max(low, high):
+            require_at_least(f"nn.pad: {pad_mode} padding is wider than the tensor", reach, dim)
+        if pad_mode == "replicate" and max(low, high):
+            require_at_least("nn.pad: nothing to replicate", 1, dim)
     return tensor(
         [E.Add(d, int64(low + high)) for d, low, high in zip(dims, widths[0::2], widths[1::2], strict=True)], data.dtype
     )
@@ -360,7 +362,7 @@ def pixel_shuffle(data: TensorType, upscale_factor: int) -> Type:
     if dims is None:
         return TensorType(None, data.dtype, data.ndim)
     square = int64(upscale_factor**2)
-    if SHAPES.equal(E.FloorMod(dims[-3], square), int64(0)) is False:
-        fail("nn.pixel_shuffle: too few channels", f"a multiple of {upscale_factor**2}", dim_text(dims[-3]))
+    text = f"nn.pixel_shuffle: the channels are no multiple of {upscale_factor**2}"
+    require_equal(text, int64(0), E.FloorMod(dims[-3], square), f"a multiple of {upscale_factor**2}")
     r = int64(upscale_factor)
     return tensor((*dims[:-3], E.FloorDiv(dims[-3], square), E.Mul(dims[-2], r), E.Mul(dims[-1], r)), data.dtype)

@@ -18,9 +18,10 @@ from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import DType, Scalar, Tensors, fail, operator, sample, static_sample
 from supple.ops.index import require_integers, slice_bounds
 from supple.ops.manipulate import reshape_tensor
+from supple.ops.requirements import require_shape
 from supple.ops.shapes import normalize_axis, same_dtype
-from supple.sym.relate import dims_text, tensor, tensor_dims
-from supple.sym.simplify import product, same_shape
+from supple.sym.relate import tensor, tensor_dims
+from supple.sym.simplify import product
 
 
 def _flat_dims(dims: Sequence[Expr]) -> tuple[Expr, Expr]:
@@ -148,8 +149,7 @@ def slice_scatter(
         place = normalize_axis("slice_scatter", axis, len(dims))
         _, count, _ = _slice_of(dims, place, start, end, step)
         expected = (*dims[:place], count, *dims[place + 1 :])
-        if same_shape(given, expected) is False:
-            fail("slice_scatter: src does not fit the slice", dims_text(expected), dims_text(given))
+        require_shape("slice_scatter: src does not fit the slice", expected, given)
     return input_tensor
 
 
@@ -192,6 +192,9 @@ def reverse_sequence(data: TensorType, seq_lengths: TensorType, seq_axis: int = 
         places = [normalize_axis("reverse_sequence", a, data.ndim) for a in (seq_axis, batch_axis)]
         if places[0] == places[1]:
             fail("reverse_sequence: both axes are one", "two axes", str(seq_axis))
+        dims, given = tensor_dims(data), tensor_dims(seq_lengths)
+        if dims is not None and given is not None:
+            require_shape("reverse_sequence: one length for each of the batch", (dims[places[1]],), given)
     return data
 
 

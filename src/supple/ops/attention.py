@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from supple.base import dtypes
-from supple.base.errors import ExecutionError
 from supple.build import te
 from supple.ir import expr as E
 from supple.ir.expr import cast, const, int64
@@ -18,11 +18,12 @@ from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType
 from supple.ops.activation import floating
 from supple.ops.declare import DType, fail, operator, sample
-from supple.ops.index import require_integers
+from supple.ops.index import require_in_bounds, require_integers
 from supple.ops.normalize import wide_dtype
 from supple.ops.reduce import reduce_tensor
+from supple.ops.requirements import require_equal, require_shape, require_spread
 from supple.ops.shapes import broadcast_index, normalize_axis, same_dtype
-from supple.sym.relate import dim_text, tensor, tensor_dims
+from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES
 
 # ----------------------------------------------------------------------------------------------------------- attention
@@ -132,7 +133,7 @@ def attention_ref(
     if window_size is not None:
         visible &= j > i + offset - window_size
     score = np.where(visible, score, -np.inf).astype(score.dtype)
-    powers = np.exp(score - score.max(axis=-1, keepdims=True))
+    powers = np.exp(score - score.max(axis=-1, keepdims=True, initial=-np.inf))
     return np.transpose(powers @ v / powers.sum(axis=-1, keepdims=True), (0, 2, 1, 3)).astype(query.dtype)
 
 
@@ -170,8 +171,10 @@ def attention_type(
         ("keys and values", b[1], c[1]),
         ("heads", a[2], c[2]),
     ):
-        if SHAPES.equal(one, other) is False:
-            fail(f"{name}: the tensors' {what} differ", dim_text(one), dim_text(other))
+        require_equal(f"{name}: the tensors' {what} differ", one, other)
+    added = None if bias is None else tensor_dims(bias)
+    if added is not None:
+        require_spread(f"{name}: the bias does not fit the scores", (a[0], a[2], a[1], b[1]), added)
     return tensor((a[0], a[1], a[2], c[3]), dtype)
 
 
@@ -214,6 +217,9 @@ def cross_entropy_with_logits(predictions: TensorType, labels: TensorType) -> Ty
     dtype = same_dtype("nn.cross_entropy_with_logits", predictions, labels)
     if predictions.ndim != -1 and labels.ndim != -1 and predictions.ndim != labels.ndim:
         fail("nn.cross_entropy_with_logits: the ranks differ", str(predictions.ndim), str(labels.ndim))
+    a, b = tensor_dims(predictions), tensor_dims(labels)
+    if a is not None and b is not None:
+        require_shape("nn.cross_entropy_with_logits: labels and predictions must have one shape", a, b)
     return tensor((), dtype)
 
 
@@ -267,13 +273,6 @@ def _nll_lower(
     return te.compute((), lambda: cast(predictions.dtype, E.Div(total[()], count[()])), "nll_loss")
 
 
-def check_classes(name: str, labels: Any, classes: int) -> None:
-    """Raise `ExecutionError` for the numpy meaning of targets that are no classes, as compiled code does."""
-    outside = labels[(labels < 0) | (labels >= classes)]
-    if outside.size:
-        raise ExecutionError(f"{name}: target {outside.flat[0]} is out of bounds for {classes} classes")
-
-
 def _nll_ref(
     predictions: Any, targets: Any, weights: Any = None, reduction: str = "mean", ignore_index: int = -100
 ) -> Any:
@@ -281,7 +280,7 @@ def _nll_ref(
     kept = targets != ignore_index
     labels = np.where(kept, targets, 0)
     place = class_axis(predictions.ndim)
-    check_classes("nll_loss", labels, predictions.shape[place])
+    require_in_bounds(labels, place, "predictions", predictions.shape[place], from_end=False)
     expanded = labels.reshape((1,)) if predictions.ndim == 1 else np.expand_dims(labels, place)
     picked = np.take_along_axis(predictions, expanded, place).reshape(targets.shape)
     weight = np.where(kept, 1.0 if weights is None else weights[labels], 0.0).astype(predictions.dtype)
@@ -386,7 +385,18 @@ def quantize(
     floating("quantize", data)
     if out_dtype is None or not dtypes.is_int(out_dtype):
         fail("quantize: needs an integer out_dtype", "int8, uint8, ...", str(out_dtype))
+    _check_channels("quantize", data, (scale, zero_point), axis)
     return TensorType(data.shape, out_dtype, data.ndim)
+
+
+def _check_channels(name: str, data: TensorType, given: Sequence[TensorType], axis: int) -> None:
+    """Scale and zero point are known to be one number, or have one for each index of the axis."""
+    dims = tensor_dims(data)
+    for numbers in given:
+        own = tensor_dims(numbers)
+        if dims and own is not None and len(own) == 1:
+            place = normalize_axis(name, axis, len(dims))
+            require_spread(f"{name}: one number for each index of axis {place}", (dims[place],), own)
 
 
 def _dequantize_lower(
@@ -422,6 +432,7 @@ def dequantize(
 ) -> Type:
     """``(data - zero_point) * scale`` in ``out_dtype``."""
     require_integers("dequantize", "data", data)
+    _check_channels("dequantize", data, (scale, zero_point), axis)
     if out_dtype is None or not dtypes.is_float(out_dtype):
         fail("dequantize: needs a floating-point out_dtype", "float16 or float32", str(out_dtype))
     return TensorType(data.shape, out_dtype, data.ndim)

@@ -14,6 +14,7 @@ from supple.ir.op import OPS, Op, Param, RelaxText
 from supple.ir.types import DTensorType, ShapeType, TensorType, TupleType
 from supple.ops.declare import operator
 from supple.sym.relate import tensor_dims
+from supple.sym.simplify import same_shape
 
 
 def _form(name: str, doc: str, infer_call: Callable[[Call], Type], *, pure: bool = True, **facts: Any) -> Op:
@@ -54,10 +55,34 @@ CALL_TIR = _form(
     prints="destination",
     relax_text=RelaxText(says_type=True),
 )
+
+
+def inplace_result(call: Call) -> Type:
+    """`destination_result`, where a result that is an argument has the argument's type."""
+    result = destination_result(call)
+    arguments = infer(call.args[1])
+    assert isinstance(arguments, TupleType)
+    for ty, place in zip(call.ty_args, call.attrs.get("inplace_indices", ()), strict=False):
+        given = arguments.fields[place] if 0 <= place < len(arguments.fields) else None
+        if not isinstance(ty, TensorType) or not isinstance(given, TensorType):
+            continue
+        wanted, actual = tensor_dims(ty), tensor_dims(given)
+        shapes_differ = wanted is not None and actual is not None and same_shape(wanted, actual) is False
+        if given.dtype not in (None, ty.dtype) or given.ndim not in (-1, ty.ndim) or shapes_differ:
+            raise TypeCheckError(
+                f"call_tir_inplace: the result is argument {place}, but its type is another",
+                span=ty.span or call.span,
+                expected=str(given),
+                actual=str(ty),
+                rule="call_tir_inplace",
+            )
+    return result
+
+
 CALL_TIR_INPLACE = _form(
     "call_tir_inplace",
     "Like ``call_tir``, but the outputs named by ``inplace_indices`` are the inputs of those positions, overwritten.",
-    destination_result,
+    inplace_result,
     pure=False,
     calls_loop_function=True,
     prints="destination",

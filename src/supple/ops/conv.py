@@ -19,6 +19,7 @@ from supple.ir.types import TensorType
 from supple.ops.declare import Axes, DType, Sample, fail, operator, sample
 from supple.ops.layouts import Layout, padding_pairs, parse_layout, per_dimension, settle_window
 from supple.ops.normalize import wide_dtype
+from supple.ops.requirements import require_equal
 from supple.ops.shapes import same_dtype
 from supple.sym.relate import dim_text, tensor, tensor_dims
 from supple.sym.simplify import SHAPES
@@ -68,18 +69,10 @@ class _Plan:
         else:
             inner, outputs = kernel[self.kernel.channel], kernel[self.kernel.outer]
             expected = SHAPES.simplify(E.Mul(inner, groups))
-        if SHAPES.equal(given, expected) is False:
-            fail(
-                f"{self.name}: the data's channels do not fit the kernel ({self.groups} group(s))",
-                f"{dim_text(expected)} channels",
-                f"{dim_text(given)} channels",
-            )
-        if SHAPES.equal(E.FloorMod(outputs, groups), int64(0)) is False:
-            fail(
-                f"{self.name}: the output channels are not a multiple of the groups",
-                str(self.groups),
-                dim_text(outputs),
-            )
+        text = f"{self.name}: the data's channels do not fit the kernel ({self.groups} group(s))"
+        require_equal(text, expected, given, f"{dim_text(expected)} channels")
+        text = f"{self.name}: the output channels are not a multiple of the groups"
+        require_equal(text, int64(0), E.FloorMod(outputs, groups), f"a multiple of {self.groups}")
         return inner, outputs
 
     def result(self, data: Sequence[Expr], kernel: Sequence[Expr]) -> tuple[Expr, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from supple.base.errors import ExecutionError
 from supple.build import te
-from supple.build.loops import Cell, do, nest, store, when, with_cells
+from supple.build.loops import Cell, do, loop, nest, require, store, when, with_cells
 from supple.ir import expr as E
 from supple.ir.expr import cast, const, int64
 from supple.ir.node import Expr, Stmt, Type
@@ -22,8 +22,9 @@ from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import fail, operator
 from supple.ops.index import require_integers
-from supple.sym.relate import dim_text, tensor_dims
-from supple.sym.simplify import SHAPES, product
+from supple.ops.requirements import require_shape
+from supple.sym.relate import tensor_dims
+from supple.sym.simplify import product
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,9 @@ def nonzero(x: TensorType) -> Type:
 # ------------------------------------------------------------------------------------------------ dynamic_strided_slice
 
 
+_NO_STRIDE = "a stride is 0"
+
+
 def _start(begin: te.TensorValue, strides: te.TensorValue, d: Any, extent: Expr) -> Expr:
     """The first index along a dimension, by numpy's rules."""
     return _bounded(cast("int64", begin[d]), cast("int64", strides[d]), extent)
@@ -119,12 +123,16 @@ def _slice_bound(
             forward = E.FloorDiv(E.Sub(E.Sub(stop, start), one), E.Max(stride, one))
             backward = E.FloorDiv(E.Add(E.Sub(stop, start), one), E.Min(stride, minus))
             count: Expr = E.Max(E.Add(E.Select(E.GT(stride, zero), forward, backward), one), zero)
-            # a stride of 0 has no meaning: a negative size is refused when the call runs
-            count = E.Select(E.EQ(stride, zero), int64(-1), count)
             found = E.Select(E.EQ(d, int64(axis)), count, found)
         return found
 
-    return [te.compute((int64(x.ndim),), size, "slice_sizes")]
+    def body(sizes: te.TensorValue) -> Stmt:
+        def one(d: Any) -> Stmt:
+            return do(require(E.NE(cast("int64", strides[d]), int64(0)), _NO_STRIDE), store(sizes, size(d), d))
+
+        return loop(int64(x.ndim), one, "d")
+
+    return te.extern([((int64(x.ndim),), "int64")], [x, begin, end, strides], body, "slice_sizes")
 
 
 def _slice_trim(
@@ -146,7 +154,7 @@ def _slice_ref(x: Any, begin: Any, end: Any, strides: Any) -> Any:
     key = []
     for extent, low, high, step in zip(x.shape, begin.tolist(), end.tolist(), strides.tolist(), strict=True):
         if step == 0:
-            raise ExecutionError("dynamic_strided_slice: a stride is 0")
+            raise ExecutionError(_NO_STRIDE)
         stop: int | None = high + extent if high < 0 else high
         key.append(slice(low, None if stop is not None and step < 0 and stop < 0 else high, step))
     return x[tuple(key)]
@@ -166,8 +174,8 @@ def dynamic_strided_slice(x: TensorType, begin: TensorType, end: TensorType, str
         if t.ndim not in (-1, 1):
             fail(f"{name}: {what} must have one dimension", "1 dimension", f"{t.ndim} dimensions")
         dims = tensor_dims(t)
-        if dims is not None and x.ndim != -1 and SHAPES.equal(dims[0], int64(x.ndim)) is False:
-            fail(f"{name}: {what} has a number for each dimension", f"({x.ndim},)", f"({dim_text(dims[0])},)")
+        if dims is not None and x.ndim != -1:
+            require_shape(f"{name}: {what} has a number for each dimension", (int64(x.ndim),), dims)
     if x.ndim == 0:
         fail(f"{name}: a 0-dimensional tensor cannot be sliced", "at least 1 dimension", "0 dimensions")
     return TensorType(None, x.dtype, x.ndim)

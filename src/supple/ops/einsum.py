@@ -17,9 +17,9 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import Sample, Tensors, fail, operator, sample
+from supple.ops.requirements import require_proved
 from supple.ops.shapes import is_one, same_dtype
-from supple.sym.relate import dim_text, tensor, tensor_dims
-from supple.sym.simplify import SHAPES
+from supple.sym.relate import tensor, tensor_dims
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,7 @@ def _extents(plan: _Plan, shapes: Sequence[Sequence[Expr]]) -> dict[str, Expr]:
             if known is None or is_one(known):
                 found[label] = extent
             elif not is_one(extent):
-                same = SHAPES.equal(known, extent)
-                if same is not True:
-                    fail(
-                        f"einsum: the dimensions named {label!r} "
-                        + ("differ" if same is False else "are not proved equal"),
-                        dim_text(known),
-                        dim_text(extent),
-                        hint=None if same is False else "use R.match_cast to relate the dimensions",
-                    )
+                require_proved(f"einsum: the dimensions named {label!r} differ", known, extent)
     return found
 
 
@@ -126,7 +118,7 @@ def _lower(operands: Sequence[te.TensorValue], subscripts: str) -> te.TensorValu
     plan = _plan(subscripts, [t.ndim for t in operands])
     _extents(plan, [t.shape for t in operands])  # refuses what does not fit
     dtype = operands[0].dtype
-    wide = dtypes.accumulator(dtype)
+    wide = "int64" if dtype == "bool" else dtypes.accumulator(dtype)
     pending: list[_Operand] = [(t, labels) for t, labels in zip(operands, plan.inputs, strict=True)]
 
     def needed(labels: Sequence[str], others: Sequence[_Operand]) -> tuple[str, ...]:
@@ -146,12 +138,19 @@ def _lower(operands: Sequence[te.TensorValue], subscripts: str) -> te.TensorValu
     total = _contract(pending, plan.output, wide)
     if total.dtype == dtype:
         return total
+    if dtype == "bool":
+        return te.compute(total.shape, lambda *i: E.NE(total[i], int64(0)), "einsum_any")
     return te.compute(total.shape, lambda *i: cast(dtype, total[i]), "einsum_cast")
 
 
 def _ref(operands: Sequence[Any], subscripts: str) -> Any:
     dtype = operands[0].dtype
-    return np.asarray(np.einsum(subscripts, *(dtypes.widened(x) for x in operands))).astype(dtype)
+    return np.asarray(np.einsum(subscripts, *(_summable(x) for x in operands))).astype(dtype)
+
+
+def _summable(x: Any) -> Any:
+    """Operands as they are multiplied and added: of bools, products are conjunctions and sums whether any is true."""
+    return x.astype("int64") if x.dtype == bool else dtypes.widened(x)
 
 
 def _samples() -> list[Sample]:
@@ -169,6 +168,7 @@ def _samples() -> list[Sample]:
         sample([(2,), (3,)], subscripts="i,j->ij"),
         sample([(1, 3), (2, 3)], subscripts="ij,ij->i"),
         sample([ints, ints], subscripts="ij,ij->"),
+        sample([ints > 2, ints[0] < 2], subscripts="ij,j->i"),
         sample([(0, 3), (3, 2)], subscripts="ij,jk->ik"),
         sample([(2, 0), (0, 2)], subscripts="ij,jk->ik"),
     ]
@@ -178,14 +178,13 @@ def _samples() -> list[Sample]:
 def einsum(operands: Tensors, subscripts: str) -> Type:
     """The sum of products that subscripts name, as numpy's einsum: ``"ij,jk->ik"``, repeated subscripts of one operand
     (its diagonal), an ellipsis for axes that are broadcast, and without an arrow the subscripts that stand once in
-    alphabetical order. Several operands are contracted two at a time from the left."""
+    alphabetical order. Several operands are contracted two at a time from the left. Of bools, whether any product is
+    true."""
     if not operands:
         fail("einsum: needs an operand", "at least 1", "0")
     dtype = operands[0].dtype
     for other in operands[1:]:
         dtype = same_dtype("einsum", TensorType(None, dtype), other)
-    if dtype == "bool":
-        fail("einsum: needs tensors of numbers", "a number dtype", "bool", hint='x.astype("int32")')
     if any(t.ndim == -1 for t in operands):
         return TensorType(None, dtype)
     plan = _plan(subscripts, [t.ndim for t in operands])

@@ -11,7 +11,7 @@ import numpy as np
 from supple.base import dtypes
 from supple.build import te
 from supple.build.infer import infer
-from supple.build.loops import Cell, do, filled, nest, store, when, with_cells
+from supple.build.loops import Cell, do, filled, nest, require, store, when, with_cells
 from supple.ir import expr as E
 from supple.ir.expr import cast, const, int64
 from supple.ir.intrinsics import intrinsic
@@ -19,16 +19,16 @@ from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
 from supple.ops.activation import floating
-from supple.ops.attention import check_classes, class_axis, class_weight
+from supple.ops.attention import class_axis, class_weight
 from supple.ops.declare import Axes, Axis, Sample, fail, operator, sample
-from supple.ops.index import require_integers, wrapped_index
+from supple.ops.index import require_in_bounds, require_integers, wrapped_index
 from supple.ops.layouts import settle_window
 from supple.ops.normalize import wide_dtype
 from supple.ops.pool import POOL_SIZES, POOL_TEXT, PoolPlan, by_meaning, count_inside, ref_taps, window_spots
 from supple.ops.reduce import reduce_tensor
+from supple.ops.requirements import require_shape
 from supple.ops.shapes import normalize_axis, require_rank, same_dtype
-from supple.sym.relate import dims_text, tensor, tensor_dims
-from supple.sym.simplify import same_shape
+from supple.sym.relate import tensor, tensor_dims
 
 # ---------------------------------------------------------------------------------------------------------------- marks
 
@@ -50,8 +50,8 @@ end_checkpoint = _mark("end_checkpoint", "The same value, where a part ends that
 
 def _fits(name: str, given: TensorType, expected: TensorType, what: str) -> None:
     a, b = tensor_dims(given), tensor_dims(expected)
-    if a is not None and b is not None and same_shape(a, b) is False:
-        fail(f"{name}: the gradient does not have the shape of {what}", dims_text(b), dims_text(a))
+    if a is not None and b is not None:
+        require_shape(f"{name}: the gradient does not have the shape of {what}", b, a)
 
 
 # ------------------------------------------------------------------------------------------------------------- nll_loss
@@ -71,7 +71,17 @@ def _nll_lower(
     def weight(*i: Any) -> Expr:
         return class_weight(cast("int64", targets[i]), weights, ignore_index, wide)
 
-    chosen = te.compute(targets.shape, weight, "nll_weight")
+    def checked(out: te.TensorValue) -> Stmt:
+        def one(*i: Any) -> Stmt:
+            label = cast("int64", targets[i])
+            inside = E.And(E.LE(int64(0), label), E.LT(label, predictions.shape[place]))
+            known = require(E.Or(E.EQ(label, int64(ignore_index)), inside), "a target is out of bounds for the classes")
+            return do(known, store(out, weight(*i), *i))
+
+        return nest(targets.shape, one)
+
+    inputs = [predictions, targets] if weights is None else [predictions, targets, weights]
+    (chosen,) = te.extern([(targets.shape, wide)], inputs, checked, "nll_weight")
     count = reduce_tensor(chosen, "sum", range(chosen.ndim), False, "nll_count") if reduction == "mean" else None
 
     def body(*i: Any) -> Expr:
@@ -94,14 +104,14 @@ def _nll_ref(
 ) -> Any:
     targets = np.asarray(targets)
     kept = targets != ignore_index
-    check_classes("nll_loss_backward", np.where(kept, targets, 0), predictions.shape[class_axis(predictions.ndim)])
+    place = class_axis(predictions.ndim)
+    require_in_bounds(np.where(kept, targets, 0), place, "predictions", predictions.shape[place], from_end=False)
     wide = dtypes.widened(predictions).dtype
     given = np.ones(kept.shape, wide) if weights is None else weights[np.where(kept, targets, 0)].astype(wide)
     weight = np.where(kept, given, 0)
     flow = -weight * np.asarray(output_grad).astype(wide)
     if reduction == "mean":
         flow = flow / weight.sum()
-    place = class_axis(predictions.ndim)
     classes = np.arange(predictions.shape[place]).reshape([-1 if d == place else 1 for d in range(predictions.ndim)])
     hit = np.expand_dims(targets, place) == classes
     return np.where(hit, np.expand_dims(flow, place), 0).astype(predictions.dtype)

@@ -21,10 +21,10 @@ from supple.ops.activation import floating
 from supple.ops.declare import Sample, Shape, ShapeOf, fail, operator, sample
 from supple.ops.manipulate import shape_rank, shape_values
 from supple.ops.normalize import wide_dtype
+from supple.ops.requirements import require_equal
 from supple.ops.resize import spatial_axes
 from supple.ops.shapes import require_rank, same_dtype
-from supple.sym.relate import dim_text, tensor, tensor_dims
-from supple.sym.simplify import SHAPES
+from supple.sym.relate import tensor, tensor_dims
 
 # ---------------------------------------------------------------------------------------------------------- grid_sample
 
@@ -272,12 +272,12 @@ def grid_sample(
     for what, t in (("data", data), ("grid", grid)):
         require_rank(name, what, t, plan.rank)
     dims, places = tensor_dims(data), tensor_dims(grid)
-    if places is not None and SHAPES.equal(places[1], int64(plan.rank - 2)) is False:
-        fail(f"{name}: the grid's channels are coordinates", f"{plan.rank - 2} channels", dim_text(places[1]))
+    if places is not None:
+        text = f"{name}: the grid's channels are coordinates"
+        require_equal(text, int64(plan.rank - 2), places[1], f"{plan.rank - 2} channels")
     if dims is None or places is None:
         return TensorType(None, data.dtype, plan.rank)
-    if SHAPES.equal(dims[plan.batch], places[0]) is False:
-        fail(f"{name}: data and grid have different batches", dim_text(dims[plan.batch]), dim_text(places[0]))
+    require_equal(f"{name}: data and grid have different batches", dims[plan.batch], places[0])
     return tensor(plan.result(dims, places), data.dtype)
 
 
@@ -351,8 +351,8 @@ def affine_grid(data: TensorType, size: Shape, align_corners: bool = True) -> Ty
     dims, values = tensor_dims(data), shape_values(size)
     if dims is not None and spatial != -1:
         for d, wanted in ((1, spatial), (2, spatial + 1)):
-            if SHAPES.equal(dims[d], int64(wanted)) is False:
-                fail(f"{name}: the maps do not fit the size", f"(N, {spatial}, {spatial + 1})", dim_text(dims[d]))
+            shown = f"(N, {spatial}, {spatial + 1})"
+            require_equal(f"{name}: the maps do not fit the size", int64(wanted), dims[d], shown)
     for value in values or ():
         if isinstance(value, IntImm) and value.value < 1:
             fail(f"{name}: a size must be positive", "at least 1", str(value.value))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
+from supple.base.errors import ExecutionError, out_of_bounds
 from supple.build import te
 from supple.ir import expr as E
 from supple.ir.expr import IntImm, cast, int64
@@ -41,6 +42,16 @@ def wrapped_index(index: Expr, extent: Expr, mode: str) -> Expr:
     return E.Select(E.LT(index, int64(0)), E.Add(index, extent), index)
 
 
+def require_in_bounds(indices: Any, axis: int, name: str, extent: int, *, from_end: bool = True) -> None:
+    """What compiled code checks, for references: each index lies in ``[-extent, extent)``, or from 0 on where none
+    counts ``from_end``. Raises `ExecutionError`."""
+    values = np.asarray(indices)
+    outside = values[(values < (-extent if from_end else 0)) | (values >= extent)]
+    if outside.size:
+        text, expected = out_of_bounds(str(outside.flat[0]), axis, name, str(extent), from_end)
+        raise ExecutionError(text, expected=expected)
+
+
 def _take_lower(x: te.TensorValue, indices: te.TensorValue, axis: Axis, mode: str) -> te.TensorValue:
     place = 0 if axis is None else normalize_axis("take", axis, x.ndim)
     dims = (*x.shape[:place], *indices.shape, *x.shape[place + 1 :])
@@ -54,12 +65,17 @@ def _take_lower(x: te.TensorValue, indices: te.TensorValue, axis: Axis, mode: st
 
 
 def _take_ref(x: Any, indices: Any, axis: Axis, mode: str) -> Any:
-    place = 0 if axis is None else axis
+    place = 0 if axis is None else axis % x.ndim
     extent = x.shape[place]
     if mode == "wrap":
         indices = np.mod(indices, extent) if extent else indices
     elif mode == "clip":
         indices = np.clip(indices, 0, extent - 1)
+    dims = (*x.shape[:place], *np.shape(indices), *x.shape[place + 1 :])
+    if 0 in dims:  # nothing is read
+        return np.zeros(dims, x.dtype)
+    if mode == "fast":
+        require_in_bounds(indices, place, "x", extent)
     return np.take(x, indices, axis=place)
 
 
@@ -100,8 +116,12 @@ def take(x: TensorType, indices: TensorType, axis: Axis = None, mode: str = "fas
 
 
 def slice_bounds(begin: Expr, end: Expr, stride: int, extent: Expr, inbound: bool) -> tuple[Expr, Expr]:
-    """The first index and the number of elements of ``begin:end:stride`` by numpy's rules, on symbolic extents."""
-    start, stop = (_from_end(SHAPES.simplify(cast("int64", b)), extent) for b in (begin, end))
+    """The first index and the number of elements of ``begin:end:stride`` by numpy's rules, on symbolic extents.
+
+    ``inbound`` promises that the bounds lie inside; then only literals count from the end.
+    """
+    start, stop = (_from_end(SHAPES.simplify(cast("int64", b)), extent, inbound) for b in (begin, end))
+    stride = near_stride(stride)
     if not inbound:
         low, high = (int64(0), extent) if stride > 0 else (int64(-1), E.Sub(extent, int64(1)))
         start, stop = (SHAPES.simplify(E.Max(E.Min(b, high), low)) for b in (start, stop))
@@ -110,13 +130,22 @@ def slice_bounds(begin: Expr, end: Expr, stride: int, extent: Expr, inbound: boo
     return start, SHAPES.simplify(E.Max(count, int64(0)))
 
 
-def _from_end(bound: Expr, extent: Expr) -> Expr:
+def _from_end(bound: Expr, extent: Expr, inbound: bool) -> Expr:
+    """A bound that counts from the start; one below 0 counts from the end, which may only be known at run time."""
     low, high = SHAPES.bounds(bound)
     if high < 0:
         return SHAPES.simplify(E.Add(bound, extent))
-    if low >= 0 or not isinstance(bound, IntImm):
-        return bound  # a symbolic bound counts from the start
-    return bound
+    if low >= 0 or inbound:
+        return bound
+    return E.Select(E.LT(bound, int64(0)), SHAPES.simplify(E.Add(bound, extent)), bound)
+
+
+_FAR = 1 << 62
+
+
+def near_stride(stride: int) -> int:
+    """A stride that picks the same elements of every tensor, and with which arithmetic of 64 bits does not overflow."""
+    return max(min(stride, _FAR), -_FAR)
 
 
 def _values(e: Expr | None) -> list[Expr] | None:
@@ -141,7 +170,7 @@ def _slices(
     for place, low, high, step in zip(places, begin, end, steps, strict=True):
         if step == 0:
             fail("strided_slice: a stride is 0", "a stride that is not 0", "0")
-        found[place] = (*slice_bounds(low, high, step, dims[place], inbound), step)
+        found[place] = (*slice_bounds(low, high, step, dims[place], inbound), near_stride(step))
     return found
 
 
@@ -161,15 +190,19 @@ def _slice_lower(
 
 
 def _slice_ref(x: Any, axes: Any, begin: Any, end: Any, strides: Any = None, assume_inbound: bool = False) -> Any:
-    key = [slice(None)] * x.ndim
     for n, axis in enumerate(axes):
-        step = 1 if strides is None else strides[n]
-        low, high = begin[n], end[n]
-        if step < 0 and high < -x.shape[axis]:
-            key[axis] = slice(low, None, step)
+        step, extent = 1 if strides is None else strides[n], x.shape[axis]
+        bounds = begin[n], end[n]
+        if assume_inbound:
+            start, stop = (b + extent if b < 0 else b for b in bounds)
+            picked = range(start, stop, step)
+            for index in (picked[0], picked[-1]) if picked else ():
+                require_in_bounds(index, axis % x.ndim, "x", extent, from_end=False)
         else:
-            key[axis] = slice(low, high, step)
-    return x[tuple(key)]
+            beyond = step < 0 and bounds[1] < -extent
+            picked = range(*slice(bounds[0], None if beyond else bounds[1], step).indices(extent))
+        x = np.take(x, picked, axis) if picked else np.take(x, [], axis) if extent else x
+    return x
 
 
 @operator(
@@ -193,8 +226,9 @@ def strided_slice(
     strides: Scalars | None = None,
     assume_inbound: bool = False,
 ) -> Type:
-    """``x[begin:end:stride]`` along the given axes by numpy's rules: literal bounds below 0 count from the end, bounds
-    beyond the ends are limited (unless ``assume_inbound``). Symbolic bounds count from the start."""
+    """``x[begin:end:stride]`` along the given axes by numpy's rules: bounds below 0 count from the end, bounds beyond
+    the ends are limited. With ``assume_inbound`` bounds are not limited, symbolic ones are not below 0, and an element
+    that does not exist raises at run time."""
     dims = tensor_dims(x)
     parts = [_values(axes), _values(begin), _values(end)]
     if dims is None or any(p is None for p in parts):
@@ -216,10 +250,20 @@ def _gather_elements_lower(data: te.TensorValue, indices: te.TensorValue, axis: 
     return te.compute(indices.shape, body, "gather_elements")
 
 
+def _gather_elements_ref(data: Any, indices: Any, axis: int) -> Any:
+    axis %= data.ndim
+    require_in_bounds(indices, axis, "data", data.shape[axis])
+    for d, (extent, wanted) in enumerate(zip(data.shape, indices.shape, strict=True)):
+        if d != axis and indices.size:
+            require_in_bounds(wanted - 1, d, "data", extent, from_end=False)
+    own = [slice(None) if d == axis else slice(0, n) for d, n in enumerate(indices.shape)]
+    return np.take_along_axis(data[tuple(own)], np.asarray(indices).astype("int64"), axis)
+
+
 @operator(
     fusion=Fusion.INJECTIVE,
     lower=_gather_elements_lower,
-    ref=lambda data, indices, axis: np.take_along_axis(data, np.asarray(indices).astype("int64"), axis),
+    ref=_gather_elements_ref,
     samples=lambda: [
         sample((3, 4), np.array([[0, 3, -1], [1, 1, 2], [0, 0, 0]], "int64"), axis=1),
         sample((3, 4), np.array([[2, 0, 1, 1]], "int32"), axis=0),
@@ -256,10 +300,16 @@ def _gather_nd_lower(data: te.TensorValue, indices: te.TensorValue, batch_dims: 
     return te.compute((*indices.shape[:-1], *data.shape[batch_dims + depth :]), body, "gather_nd")
 
 
-def _gather_nd_ref(data: Any, indices: Any, batch_dims: int) -> Any:
+def _gather_nd_ref(data: Any, indices: Any, batch_dims: int, first: int = 0) -> Any:
     if batch_dims == 0:
-        return data[tuple(np.moveaxis(np.asarray(indices), -1, 0))]
-    return np.stack([_gather_nd_ref(d, i, batch_dims - 1) for d, i in zip(data, indices, strict=True)])
+        places = tuple(np.moveaxis(np.asarray(indices), -1, 0))
+        dims = (*np.shape(indices)[:-1], *data.shape[len(places) :])
+        if 0 in dims:  # nothing is read
+            return np.zeros(dims, data.dtype)
+        for d, place in enumerate(places):
+            require_in_bounds(place, first + d, "data", data.shape[d])
+        return data[places]
+    return np.stack([_gather_nd_ref(d, i, batch_dims - 1, first + 1) for d, i in zip(data, indices, strict=True)])
 
 
 @operator(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +18,7 @@ from supple.ir.loop import IndexMap
 from supple.ir.node import Expr, Node, Stmt, Type
 from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType, prim_type
-from supple.ir.walk import substitute, transform
+from supple.ir.walk import free_symbols, substitute, transform
 from supple.ops.declare import Axes, Mapping, Number, Sample, fail, operator, sample
 from supple.ops.shapes import is_one
 from supple.sym.analyzer import Analyzer
@@ -37,8 +39,11 @@ def mapped_dims(index_map: IndexMap, dims: Sequence[Expr]) -> tuple[Expr, ...]:
 
 
 def _extent(e: Expr, indices: Sequence[Var], dims: Sequence[Expr]) -> Expr:
-    if any(isinstance(d, IntImm) and d.value == 0 for d in dims):
-        return int64(0)  # an empty tensor in any layout
+    empty = {Var("n", prim_type("int64")): d for d in dims if isinstance(d, IntImm) and d.value == 0}
+    if empty:  # what the extent is for any size, at size 0
+        sizes = iter(empty)
+        named = [next(sizes) if isinstance(d, IntImm) and d.value == 0 else d for d in dims]
+        return SHAPES.simplify(substitute(_extent(e, indices, named), empty))
     sets = {v: IntervalSet(int64(0), SHAPES.simplify(E.Sub(d, int64(1)))) for v, d in zip(indices, dims, strict=True)}
 
     def whole(found: Node) -> Node | None:
@@ -51,10 +56,30 @@ def _extent(e: Expr, indices: Sequence[Var], dims: Sequence[Expr]) -> Expr:
     found = Analyzer().int_set(cast("int64", transform(e, whole)), sets)
     low, high = found.low(), found.high()
     if low is None or high is None:
-        fail(f"{_NAME}: the map's index {e} has no bounds", "an index made of + - * // %", str(e))
+        return int64(1 + max(_every_value(e, indices, dims)))
     if isinstance(low, IntImm) and low.value < 0:
         fail(f"{_NAME}: the map gives negative indices", "indices from 0", f"{e} from {low.value}")
     return SHAPES.simplify(E.Add(high, int64(1)))
+
+
+_MOST = 1 << 14
+"""How many indices are tried one by one."""
+
+
+def _every_value(e: Expr, indices: Sequence[Var], dims: Sequence[Expr]) -> list[int]:
+    """All values of an index whose bounds arithmetic does not tell (made with bit operations)."""
+    used = set(free_symbols(e))
+    ranges = [(v, d) for v, d in zip(indices, dims, strict=True) if v in used]
+    sizes = [d.value for _, d in ranges if isinstance(d, IntImm)]
+    if len(sizes) != len(ranges) or math.prod(sizes) > _MOST:
+        wanted = f"an index made of + - * // %, or at most {_MOST} known indices"
+        fail(f"{_NAME}: the map's index {e} has no bounds that are known", wanted, str(e))
+    found = []
+    for point in itertools.product(*map(range, sizes)):
+        found.append(evaluate(e, dict(zip((v for v, _ in ranges), point, strict=True))))
+    if min(found) < 0:
+        fail(f"{_NAME}: the map gives negative indices", "indices from 0", f"{e} from {min(found)}")
+    return found
 
 
 def _check(index_map: IndexMap, ndim: int) -> None:
@@ -160,9 +185,11 @@ def layout_transform(
     one, so they are kept as they are given and change nothing."""
     if x.ndim != -1:
         _check(index_map, x.ndim)
-    if isinstance(pad_value, float) and x.dtype is not None and not dtypes.is_float(x.dtype):
-        if pad_value != int(pad_value):
-            fail(f"{_NAME}: the padding would lose its fraction", x.dtype, str(pad_value))
+    if pad_value is not None and x.dtype is not None and not dtypes.is_float(x.dtype):
+        if not math.isfinite(pad_value) or pad_value != int(pad_value):
+            fail(f"{_NAME}: the padding is no integer", x.dtype, str(pad_value))
+        if not dtypes.fits(int(pad_value), x.dtype):
+            fail(f"{_NAME}: the padding does not fit the dtype", x.dtype, str(pad_value))
     dims = tensor_dims(x)
     if dims is None:
         return TensorType(None, x.dtype, len(index_map.final_indices))

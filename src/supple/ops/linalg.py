@@ -17,9 +17,9 @@ from supple.ir.types import TensorType
 from supple.ops.binary import add
 from supple.ops.declare import DType, fail, operator, sample
 from supple.ops.manipulate import permute_dims
+from supple.ops.requirements import require_proved
 from supple.ops.shapes import Dims, broadcast_dims, broadcast_index, same_dtype
 from supple.sym.relate import dim_text, tensor_dims
-from supple.sym.simplify import SHAPES
 
 
 def _matmul_dims(a: Dims, b: Dims) -> Dims | None:
@@ -27,16 +27,8 @@ def _matmul_dims(a: Dims, b: Dims) -> Dims | None:
     if not a or not b:
         fail("matmul: a 0-dimensional tensor cannot be multiplied", "at least 1 dimension", "0 dimensions")
     inner_a, inner_b = a[-1], b[0] if len(b) == 1 else b[-2]
-    same = SHAPES.equal(inner_a, inner_b)
-    if same is not True:
-        fail(
-            "matmul: the inner dimensions differ"
-            if same is False
-            else "matmul: the inner dimensions are not proved equal",
-            f"x2 with {dim_text(inner_a)} rows",
-            f"{dim_text(inner_b)} rows",
-            hint=None if same is False else "use R.match_cast to relate the dimensions",
-        )
+    shown = f"x2 with {dim_text(inner_a)} rows", f"{dim_text(inner_b)} rows"
+    require_proved("matmul: the inner dimensions differ", inner_a, inner_b, *shown)
     batch = broadcast_dims("matmul", a[:-2], b[:-2])
     if batch is None:
         return None
@@ -74,6 +66,8 @@ def _ref(x1: Any, x2: Any, out_dtype: DType) -> Any:
 
 @operator(
     fusion=Fusion.OUT_FUSABLE,
+    broadcasts=("x1", "x2"),
+    core_dims=2,
     lower=_lower,
     ref=_ref,
     samples=lambda: [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,8 @@ from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import ShapeType, TensorType
-from supple.ops.declare import Axes, Axis, Shape, ShapeOf, Tensors, fail, operator, sample
+from supple.ops.declare import Axes, Axis, Shape, ShapeOf, Tensors, fail, operator, sample, static_sample
+from supple.ops.requirements import require_proved
 from supple.ops.shapes import broadcast_dims, broadcast_index, normalize_axes, normalize_axis
 from supple.sym.relate import dim_text, dims_text, simplify_dims, tensor, tensor_dims
 from supple.sym.simplify import SHAPES, exact_quotient, product
@@ -42,8 +44,10 @@ def reshaped_dims(dims: Sequence[Expr], wanted: Sequence[Expr]) -> tuple[Expr, .
     """The new shape with ``0`` (keep this dimension) and one ``-1`` (what is left) filled in; refuses another size."""
     result = list(wanted)
     for d, value in enumerate(result):
-        if isinstance(value, IntImm) and value.value == 0 and d < len(dims) and not _is_zero_size(dims):
+        if isinstance(value, IntImm) and value.value == 0 and d < len(dims):
             result[d] = dims[d]
+    if _is_zero_size(dims) and not _is_zero_size(result):  # as numpy: 0 is a size of its own
+        result = list(wanted)
     free = [d for d, value in enumerate(result) if isinstance(value, IntImm) and value.value == -1]
     if len(free) > 1:
         fail("reshape: only one dimension can be -1", "at most one -1", dims_text(wanted))
@@ -103,7 +107,12 @@ def _reshape_lower(x: te.TensorValue, shape: Sequence[Expr]) -> te.TensorValue:
 
 def _reshape_ref(x: Any, shape: Sequence[int]) -> Any:
     x = np.asarray(x)
-    filled = [x.shape[d] if s == 0 and d < x.ndim and x.size else s for d, s in enumerate(shape)]
+    filled = [x.shape[d] if s == 0 and d < x.ndim else s for d, s in enumerate(shape)]
+    if x.size == 0 and 0 not in filled:
+        filled = list(shape)
+    if x.size == 0 and -1 in filled:  # what is left of nothing
+        others = math.prod(s for s in filled if s != -1)
+        filled = [0 // max(others, 1) if s == -1 else s for s in filled]
     return np.reshape(x, filled)
 
 
@@ -273,14 +282,8 @@ def concat(tensors: Tensors, axis: Axis = 0) -> Type:
         for d in range(ndim):
             if d == place:
                 result[d] = E.Add(result[d], dims[d])
-            elif (same := SHAPES.equal(shapes[0][d], dims[d])) is not True:
-                fail(
-                    f"concat: dimension {d} of tensor {n} differs"
-                    + ("" if same is False else " (it is not proved equal)"),
-                    dim_text(shapes[0][d]),
-                    dim_text(dims[d]),
-                    hint=None if same is False else "use R.match_cast to relate the dimensions",
-                )
+            else:
+                require_proved(f"concat: dimension {d} of tensor {n} differs", shapes[0][d], dims[d])
     return tensor(result, first.dtype)
 
 
@@ -346,12 +349,13 @@ def _squeeze_lower(x: te.TensorValue, axis: Axes) -> te.TensorValue:
     fusion=Fusion.INJECTIVE,
     lower=_squeeze_lower,
     ref=lambda x, axis: np.squeeze(x, axis),
-    samples=lambda: [sample((1, 3, 1)), sample((1, 3, 1), axis=[-1]), sample((2, 3))],
+    samples=lambda: [static_sample((1, 3, 1)), sample((1, 3, 1), axis=[-1]), static_sample((2, 3))],
 )
 def squeeze(x: TensorType, axis: Axes = None) -> Type:
-    """Dimensions of extent 1 removed: those in ``axis``, or all that are known to be 1."""
+    """Dimensions of extent 1 removed: those in ``axis``, or all; where a symbol may be 1, the rank is not known."""
     dims = tensor_dims(x)
-    if dims is None:
+    unsure = axis is None and dims is not None and any(SHAPES.equal(d, int64(1)) is None for d in dims)
+    if dims is None or unsure:
         return TensorType(None, x.dtype, -1 if axis is None or x.ndim == -1 else x.ndim - len(axis))
     gone = _squeezed(dims, axis)
     return tensor([dim for d, dim in enumerate(dims) if d not in gone], x.dtype)

@@ -19,8 +19,9 @@ from supple.ir.types import TensorType, TupleType
 from supple.ops.activation import floating, reference_in_float32
 from supple.ops.declare import Axes, fail, operator, sample
 from supple.ops.reduce import reduce_tensor
+from supple.ops.requirements import require_equal
 from supple.ops.shapes import normalize_axes, normalize_axis
-from supple.sym.relate import dim_text, tensor_dims
+from supple.sym.relate import tensor_dims
 from supple.sym.simplify import SHAPES, product
 
 
@@ -228,8 +229,8 @@ def _check_weights(name: str, data: TensorType, weights: Sequence[TensorType], a
         if weight.ndim not in (-1, len(axes)):
             fail(f"{name}: a weight has the wrong rank", f"{len(axes)} dimensions", f"{weight.ndim} dimensions")
         for a, dim in zip(axes, given or (), strict=False):
-            if dims is not None and SHAPES.equal(dims[a], dim) is False:
-                fail(f"{name}: a weight does not fit axis {a}", dim_text(dims[a]), dim_text(dim))
+            if dims is not None:
+                require_equal(f"{name}: a weight does not fit axis {a}", dims[a], dim)
 
 
 @operator(
@@ -546,14 +547,12 @@ def group_norm(
         channel = normalize_axis("nn.group_norm", channel_axis, data.ndim)
         normalize_axes("nn.group_norm", axes, data.ndim)
         _check_weights("nn.group_norm", data, (gamma, beta), [channel])
-        if dims is not None and (
-            num_groups < 1 or SHAPES.equal(E.FloorMod(dims[channel], int64(num_groups)), int64(0)) is False
-        ):
-            fail(
-                "nn.group_norm: the channels are not a multiple of the groups",
-                f"a multiple of {num_groups}",
-                dim_text(dims[channel]),
-            )
+        if num_groups < 1:
+            fail("nn.group_norm: needs a group", "at least 1", str(num_groups))
+        if dims is not None:
+            rest = E.FloorMod(dims[channel], int64(num_groups))
+            text = "nn.group_norm: the channels are not a multiple of the groups"
+            require_equal(text, int64(0), rest, f"a multiple of {num_groups}")
     return data
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -167,7 +168,7 @@ def _ref(plan: PoolPlan, data: Any, average: bool) -> Any:
     out: Any = np.zeros((*x.shape[:2], *sizes), kind)
     for place in itertools.product(*(range(s) for s in sizes)):
         taps, padded = ref_taps(plan, place, x.shape[2:])
-        window = x[np.ix_(range(x.shape[0]), range(x.shape[1]), *taps)].reshape(*x.shape[:2], -1)
+        window = x[np.ix_(range(x.shape[0]), range(x.shape[1]), *taps)].reshape(*x.shape[:2], math.prod(map(len, taps)))
         if not average:
             initial: Any = te.limit(dtypes.from_numpy(x.dtype), low=True).value  # type: ignore[attr-defined]
             out[(slice(None), slice(None), *place)] = window.max(axis=-1, initial=initial)
@@ -317,7 +318,8 @@ def _adaptive(spatial: int) -> Op:
                 slice(p * e // s, -(-(p + 1) * e // s)) for p, e, s in zip(place, x.shape[2:], sizes, strict=True)
             )
             part = wide[(slice(None), slice(None), *window)]
-            out[(slice(None), slice(None), *place)] = part.reshape(*x.shape[:2], -1).mean(axis=-1)
+            parts = part.reshape(*x.shape[:2], math.prod(part.shape[2:]))
+            out[(slice(None), slice(None), *place)] = parts.mean(axis=-1)
         order = np.argsort([outer.outer, outer.channel, *outer.spatial])
         return np.transpose(out, order).astype(data.dtype)
 

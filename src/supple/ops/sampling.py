@@ -18,9 +18,9 @@ from supple.ops.activation import floating
 from supple.ops.declare import DType, fail, operator, sample
 from supple.ops.index import require_integers, wrapped_index
 from supple.ops.normalize import wide_dtype
+from supple.ops.requirements import require_equal, require_shape
 from supple.ops.shapes import require_rank
-from supple.sym.relate import dims_text, tensor, tensor_dims
-from supple.sym.simplify import SHAPES, same_shape
+from supple.sym.relate import tensor, tensor_dims
 
 
 def _lower(
@@ -88,10 +88,10 @@ def multinomial_from_uniform(
     for what, t in (("prob", prob), ("uniform_sample", uniform_sample), ("sample_indices", sample_indices)):
         require_rank(name, what, t, 2)
     given, rows = tensor_dims(uniform_sample), tensor_dims(sample_indices)
-    if given is not None and rows is not None and same_shape(given, rows) is False:
-        fail(f"{name}: one random number for each row", dims_text(rows), dims_text(given))
+    if given is not None and rows is not None:
+        require_shape(f"{name}: one random number for each row", rows, given)
     for dims in (given, rows):
-        if dims is not None and SHAPES.equal(dims[1], int64(1)) is False:
-            fail(f"{name}: numbers and rows stand in a column", "(n, 1)", dims_text(dims))
+        if dims is not None:
+            require_equal(f"{name}: numbers and rows stand in a column", int64(1), dims[1], "(n, 1)")
     known = rows if rows is not None else given
     return TensorType(None, dtype, 2) if known is None else tensor((known[0], int64(1)), dtype)

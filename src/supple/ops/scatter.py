@@ -15,10 +15,11 @@ from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import fail, operator, sample, static_sample
-from supple.ops.index import require_integers, wrapped_index
+from supple.ops.index import require_in_bounds, require_integers, wrapped_index
+from supple.ops.requirements import require_shape
 from supple.ops.shapes import normalize_axis, same_dtype
 from supple.sym.relate import dims_text, tensor_dims
-from supple.sym.simplify import evaluate, same_shape
+from supple.sym.simplify import evaluate
 
 _COMBINE: dict[str, Callable[[Expr, Expr], Expr]] = {
     "update": lambda old, new: new,
@@ -61,6 +62,7 @@ def _elements_lower(
 
 def _elements_ref(data: Any, indices: Any, updates: Any, axis: int, reduction: str) -> Any:
     out = data.copy()
+    require_in_bounds(indices, axis % data.ndim, "data", data.shape[axis])
     for i in np.ndindex(updates.shape):
         at = list(i)
         at[axis] = int(indices[i])
@@ -90,8 +92,8 @@ def scatter_elements(
     if data.ndim != -1:
         normalize_axis("scatter_elements", axis, data.ndim)
     a, b = tensor_dims(indices), tensor_dims(updates)
-    if a is not None and b is not None and same_shape(a, b) is False:
-        fail("scatter_elements: indices and updates must have one shape", dims_text(a), dims_text(b))
+    if a is not None and b is not None:
+        require_shape("scatter_elements: indices and updates must have one shape", a, b)
     return data
 
 
@@ -115,7 +117,9 @@ def _nd_lower(data: te.TensorValue, indices: te.TensorValue, updates: te.TensorV
 
 def _nd_ref(data: Any, indices: Any, updates: Any, reduction: str) -> Any:
     out = data.copy()
-    for i in np.ndindex(indices.shape[:-1]):
+    for d in range(indices.shape[-1] if updates.size else 0):
+        require_in_bounds(indices[..., d], d, "data", data.shape[d])
+    for i in np.ndindex(indices.shape[:-1] if updates.size else (0,)):
         at = tuple(int(v) for v in indices[i])
         out[at] = _NUMPY[reduction](out[at], updates[i])
     return out
@@ -144,6 +148,5 @@ def scatter_nd(data: TensorType, indices: TensorType, updates: TensorType, reduc
     if at[-1].value > len(dims):
         fail("scatter_nd: more indices than dimensions", f"at most {len(dims)}", str(at[-1].value))
     expected = (*at[:-1], *dims[at[-1].value :])
-    if same_shape(given, expected) is False:
-        fail("scatter_nd: the updates do not fit", dims_text(expected), dims_text(given))
+    require_shape("scatter_nd: the updates do not fit", expected, given)
     return data

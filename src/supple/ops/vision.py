@@ -19,14 +19,15 @@ from supple.ir.types import TensorType, TupleType
 from supple.ops.activation import floating
 from supple.ops.declare import Floats, fail, operator, sample
 from supple.ops.normalize import softmax, wide_dtype
+from supple.ops.requirements import require_equal
 from supple.ops.shapes import require_rank, same_dtype
-from supple.sym.relate import dim_text, tensor, tensor_dims
+from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES
 
 
 def require_extent(name: str, what: str, dim: Expr, wanted: Expr) -> None:
-    if SHAPES.equal(dim, wanted) is False:
-        fail(f"{name}: {what} do not fit", dim_text(wanted), dim_text(dim))
+    """One extent of an operand, by the rest of them."""
+    require_equal(f"{name}: {what} do not fit", wanted, dim)
 
 
 def require_columns(name: str, dims: tuple[Expr, ...] | None, *columns: int) -> None:

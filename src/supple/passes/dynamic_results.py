@@ -14,18 +14,16 @@ After, in a private function that the call becomes a call of::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from supple.base.errors import NotSupportedError, TypeCheckError
+from supple.base.errors import NotSupportedError
 from supple.build.block_builder import BlockBuilder
-from supple.build.infer import infer
-from supple.ir.expr import Call, FloatImm, IntImm, TupleGetItem, Var
-from supple.ir.graph import GlobalVar, ShapeExpr, Tuple
-from supple.ir.node import Expr, Type
+from supple.ir.expr import Call, IntImm, TupleGetItem, Var
+from supple.ir.graph import GlobalVar, ShapeExpr
+from supple.ir.node import Expr
 from supple.ir.op import Op
 from supple.ir.types import ShapeType, TensorType, TupleType, prim_type
-from supple.ir.walk import free_symbols
 from supple.ops.dynamic import Dynamic
 from supple.ops.forms import tensor_to_shape
 from supple.sym.relate import tensor_dims
@@ -47,36 +45,6 @@ class DynamicResults:
         if key not in self._known:
             self._known[key] = self._function(call, op, types)
         return Call(self._known[key], call.args, span=call.span, ty=call.ty)
-
-    def with_names(self, call: Call, op: Op, lowered: Callable[[Call], Call]) -> Call | None:
-        """A call with operands of known rank whose dimensions have no names: a call of a function that names them.
-
-        None where that does not help: all are named, what is not a tensor has symbols, or the names do not tell the
-        result's shape. ``lowered`` makes the ``call_tir`` of the call inside.
-        """
-        places = [n for n, a in enumerate(call.args) if isinstance(getattr(a, "ty", None), TensorType)]
-        tensors = list({id(call.args[n]): call.args[n] for n in places}.values())
-        rest = [a for n, a in enumerate(call.args) if n not in set(places)]
-        if all(tensor_dims(t.ty) is not None for t in tensors) or any(free_symbols(a) for a in rest):  # type: ignore[attr-defined]
-            return None
-        if not all(isinstance(a, (IntImm, FloatImm, ShapeExpr, Tuple)) and not _has_tensor(a) for a in rest):
-            return None
-        if any(t.ty.ndim == -1 or t.ty.dtype is None for t in tensors):  # type: ignore[attr-defined]
-            return None
-        fresh: dict[Any, Var] = {}
-        params = [Var(f"x{n}", _own(_named_type(t, call, op), fresh)) for n, t in enumerate(tensors)]
-        own = {id(t): param for t, param in zip(tensors, params, strict=True)}
-        inside = Call(op, tuple(own.get(id(a), a) for a in call.args), call.attrs, span=call.span)
-        try:
-            ty = infer(inside)
-        except TypeCheckError:  # needs dimensions that are proved equal
-            return None
-        if any(not isinstance(t, TensorType) or tensor_dims(t) is None for t in _parts(ty)):
-            return None
-        build = self.builder
-        build.begin_function(f"{op.short_name.rpartition('.')[2]}_named", params)
-        result = build.emit(lowered(Call(op, inside.args, call.attrs, span=call.span, ty=ty)))
-        return Call(build.emit_func_output(result), tuple(tensors), span=call.span, ty=call.ty)
 
     def _function(self, call: Call, op: Op, types: Sequence[TensorType]) -> GlobalVar:
         definition: Dynamic = op.facts["dynamic"]
@@ -104,14 +72,6 @@ def _own(ty: TensorType, fresh: dict[Any, Var]) -> TensorType:
             dim = fresh.setdefault(key, Var(f"n{len(fresh)}", prim_type("int64")))
         dims.append(dim)
     return TensorType(ShapeExpr(tuple(dims)), ty.dtype)
-
-
-def _parts(ty: Type) -> tuple[Type, ...]:
-    return ty.fields if isinstance(ty, TupleType) else (ty,)
-
-
-def _has_tensor(e: Expr) -> bool:
-    return isinstance(e, Tuple) and any(not isinstance(f, (IntImm, FloatImm)) for f in e.fields)
 
 
 def _kind(ty: TensorType) -> Any:

@@ -7,9 +7,9 @@ from supple.ir.graph import Function, GlobalVar, If, MatchCast, SeqExpr, Tuple, 
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
 from supple.ir.node import Expr
-from supple.ir.op import Op
+from supple.ir.op import OPS, Op
 from supple.ir.walk import pre_order
-from supple.ops import calls, forms, manipulate
+from supple.ops import calls, forms
 from supple.passes.noalias import written_places
 from supple.verify.purity import is_pure_call
 
@@ -33,8 +33,7 @@ _INSIDE = frozenset(
 _VIEWS = frozenset(
     op.name
     for op in (
-        manipulate.reshape,
-        manipulate.flatten,
+        *(op for _, op in OPS.items() if op.facts.get("view")),
         forms.MEMORY_ALLOC_TENSOR,
         forms.VM_ALLOC_TENSOR,
         forms.MEMORY_VIEW,

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from supple.analysis.fusion import PATTERN, Summary, store_of, summarize
+from supple.analysis.indices import reads_indices
 from supple.build.block_builder import BlockBuilder
 from supple.ir.expr import Call, DataflowVar, Var
 from supple.ir.graph import (
@@ -284,7 +285,9 @@ class _Run:
         name = "_".join(["fused", *(m.callee.name_hint for m in members)])
         var = self._added(func, name if len(name) <= 60 else f"{name[:50]}_and_more")
         remark(self.remarks, _STEP, True, f"{self.name}.{root.var.name}", "fused", var.name_hint)
-        call = Call(var, tuple(inputs.values()), span=root.call.span, ty=root.call.ty)
+        # a place for what may fail while it runs: the first call that reads indices, else the last
+        place = next((m.call.span for m in members if reads_indices(m.func)), root.call.span)
+        call = Call(var, tuple(inputs.values()), span=place, ty=root.call.ty)
         return replace(root.binding, value=call)
 
     def _function(self, members: list[_Member], params: dict[int, Var], symbols: dict[Var, Var]) -> Function:

@@ -15,8 +15,9 @@ from supple.ir.graph import ExternFunc, ShapeExpr
 from supple.ir.host import show_shape, show_type
 from supple.ir.loop import PrimFunc
 from supple.ir.node import Expr
+from supple.ir.op import OPS
 from supple.ir.types import BufferType, ShapeType, TensorType
-from supple.ops import calls, forms, manipulate
+from supple.ops import calls, forms
 from supple.passes.host_lowering import (
     Handler,
     Lowering,
@@ -368,8 +369,7 @@ CALLS: Mapping[str, Handler] = {
     forms.null_value.name: null_value,
     calls.shape_of.name: shape_of,
     forms.tensor_to_shape.name: tensor_to_shape,
-    manipulate.reshape.name: reshape,
-    manipulate.flatten.name: reshape,
+    **{op.name: reshape for _, op in OPS.items() if op.facts.get("view")},
     forms.TO_VDEVICE.name: operand,
     forms.HINT_ON_DEVICE.name: operand,
     forms.stop_lift_params.name: operand,

@@ -84,7 +84,7 @@ class KernelCalls:
         self._solve(what, info, mapping, waiting, span)
         for param, axis, dim, actual in waiting:
             self._require_equal(f"{what}: buffer {param.name}: dimension {axis}", widen(dim, mapping), actual, span)
-        self.run(info, tuple(t.memory for _, t, _ in buffers), tuple(scalars), mapping)
+        self.run(info, tuple(t.memory for _, t, _ in buffers), tuple(scalars), mapping, span)
 
     def _tensor(self, what: str, param: Var, value: Value, span: Span | None) -> TensorValue:
         ty = buffer_type(param)
@@ -137,17 +137,23 @@ class KernelCalls:
             self.check.out.append(H.Require(E.EQ(expected, actual), (expected, actual), site))
 
     def run(
-        self, info: KernelInfo, buffers: tuple[HostVar, ...], scalars: tuple[Expr, ...], mapping: Mapping[int, Expr]
+        self,
+        info: KernelInfo,
+        buffers: tuple[HostVar, ...],
+        scalars: tuple[Expr, ...],
+        mapping: Mapping[int, Expr],
+        span: Span | None,
     ) -> None:
+        """Call a kernel, with the workspace that it wants."""
         symbols = tuple(widen(mapping.get(id(s), s), {}) for s in info.symbols)
         nbytes = widen(info.workspace_bytes, mapping)
         workspace: HostVar | None = None
         if SHAPES.equal(nbytes, int64(0)) is not True:
             workspace = self.check.fresh("workspace", "memory")
             if self.known_at_entry(nbytes):
-                self.check.out.append(H.Alloc(workspace, nbytes))
+                self.check.out.append(H.Alloc(workspace, nbytes, span=span))
             else:
                 space = self.check.fresh("workspace.object")
-                self.check.out.append(H.NewTensor(space, (nbytes,), "uint8"))
+                self.check.out.append(H.NewTensor(space, (nbytes,), "uint8", span=span))
                 self.check.out.append(H.DataOf(workspace, space))
-        self.check.out.append(H.KernelCall(info.symbol, buffers, scalars, symbols, workspace))
+        self.check.out.append(H.KernelCall(info.symbol, buffers, scalars, symbols, workspace, span=span))

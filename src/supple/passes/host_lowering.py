@@ -134,10 +134,10 @@ class Lowering(abc.ABC):
         local = var is not None and id(var) not in self.escaping
         memory = self.check.fresh(hint, "memory")
         if local and self.kernel_calls.known_at_entry(nbytes):
-            self.emit(H.Alloc(memory, nbytes))
+            self.emit(H.Alloc(memory, nbytes, span=span))
             return TensorValue(dtype, shape, memory, root=memory)
         obj = self.check.fresh(f"{hint}.object")
-        self.emit(H.NewTensor(obj, shape, dtype))
+        self.emit(H.NewTensor(obj, shape, dtype, span=span))
         self.emit(H.DataOf(memory, obj))
         return TensorValue(dtype, shape, memory, obj, root=memory)
 

@@ -15,6 +15,8 @@ from supple.ir.op import Op
 from supple.ir.types import TensorType, TupleType, on_device
 from supple.ir.walk import transform
 from supple.passes.dynamic_results import DynamicResults
+from supple.passes.size_checks import with_size_checks
+from supple.passes.unnamed_sizes import UnnamedSizes
 from supple.sym.relate import tensor_dims
 from supple.sym.simplify import SHAPES
 
@@ -46,7 +48,7 @@ def legalize(
     run = _Legalizer(BlockBuilder(mod), dict(custom or {}), keep_views, keep_marks)
     for var, func in mod.items():
         if isinstance(func, Function):
-            legal = transform(func, run.binding, into_types=False)
+            legal = transform(with_size_checks(func), run.binding, into_types=False)
             if legal is not func:
                 run.builder.update_func(var, legal)  # type: ignore[arg-type]
     return run.builder.get()
@@ -67,6 +69,7 @@ class _Legalizer:
         self.keep_views = keep_views
         self.keep_marks = keep_marks
         self.dynamic = DynamicResults(builder)
+        self.unnamed = UnnamedSizes(builder)
         self._known: dict[Any, tuple[Call, Call]] = {}  # with the original call, so that ids stay valid
 
     def binding(self, node: Node) -> Node | None:
@@ -83,9 +86,12 @@ class _Legalizer:
             return None if number is None else replace(node, value=number)
         if "dynamic" in op.facts:
             return replace(node, value=self.dynamic.lowered(call, op))
-        if op.lower is None or (self.keep_views and op.facts.get("view")):
+        view = self.keep_views and op.facts.get("view")
+        if op.lower is None:
             return None
-        named = self.dynamic.with_names(call, op, lambda inside: self._lowered(inside, op))
+        named = self.unnamed.call(call, op, lambda inside: inside if view else self._lowered(inside, op))
+        if named is None and view:
+            return None
         return replace(node, value=named if named is not None else self._lowered(call, op))
 
     def _lowered(self, call: Call, op: Op) -> Call:

@@ -148,7 +148,7 @@ class _Lowering(Lowering):
         dtype = result_dtype(func)
         if dtype is not None:
             self.emit(H.ClearReturn())
-        self.kernel_calls.run(info, buffers, scalars, mapping)
+        self.kernel_calls.run(info, buffers, scalars, mapping, None)
         nothing = self.object(TupleValue(())) if dtype is None else self._returned(dtype)
         self.emit(H.Return(nothing))
         return HostFunction(self.name, tuple(params), prologue, tuple(self.out), span=func.span)

@@ -91,11 +91,15 @@ CONTEXT_CALLBACK = 96
 CONTEXT_ACTIVATION = 104
 CONTEXT_STACK_BUDGET = 112
 CONTEXT_ANSWER = 120
-CONTEXT_BYTES = 128
+CONTEXT_PLACE = 128
+NO_PLACE = -1
+CONTEXT_BYTES = 136
 RESULT_DESCRIBED_DIMS = 8
 RESULT_BYTES = 8 * (5 + RESULT_DESCRIBED_DIMS)
 """The context of one activation: ``{i32 site, i32 returned, [6 x i64] values, i64 depth, i64 depth limit,
-ptr stack limit, ptr api, ptr constants, ptr callback, i64 activation, i64 stack budget, i64 answer}``.
+ptr stack limit, ptr api, ptr constants, ptr callback, i64 activation, i64 stack budget, i64 answer, i64 place}``.
+
+``place`` is the site of the call in which a site without a span failed (`NO_PLACE`: no call has one).
 
 A kernel that returns a number sets ``returned`` to 1 and stores the number as value 0 (integers in 64 bits, floats as
 float64).
@@ -149,6 +153,8 @@ class ErrorSite:
     A ``"parameter"`` site checks the parameter of index ``param``; its message has ``{actual}``, which is what the
     caller passed when the function was called from Python, and ``detail`` when compiled code called it; it stores the
     depth of the call as value 5.
+
+    ``expected`` says what was expected, with the context's values like the message.
     """
 
     kind: str
@@ -156,3 +162,4 @@ class ErrorSite:
     span: Span | None = None
     param: int | None = None
     detail: str = ""
+    expected: str = ""

@@ -16,7 +16,6 @@ import numpy as np
 
 from supple.base.errors import ArgumentError, ExecutionError, InternalError
 from supple.base.registry import did_you_mean
-from supple.base.source import excerpt
 from supple.runtime import abi
 from supple.runtime.abi import ErrorSite, Status
 from supple.runtime.activation import Activation, fail_assertion, print_values, require_headroom
@@ -291,8 +290,11 @@ class CompiledFunction:
         message = _fill(site.message, values).replace("{actual}", actual)
         if site.kind == "parameter":
             return ArgumentError(message)
-        where = f"\n{excerpt(site.span)}" if site.span is not None else ""
-        return ExecutionError(message + where)
+        span = site.span
+        called = activation.words[abi.CONTEXT_PLACE // 8]
+        if span is None and called != abi.NO_PLACE:
+            span = self.executable.program.sites[called].span
+        return ExecutionError(message, span, _fill(site.expected, values) or None)
 
 
 def compiled_function(executable: Executable, info: FunctionInfo, address: int) -> CompiledFunction:

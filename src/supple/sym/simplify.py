@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -252,4 +253,7 @@ _EVALUATE: dict[type, Callable[..., int]] = {**INTEGER, E.Cast: lambda a: a}
 _EVALUATE_CALLS: dict[str, Callable[..., int]] = {
     "tirx.likely": lambda a: a,
     "tirx.if_then_else": lambda c, a, b: a if c else b,
+    "tirx.bitwise_and": operator.and_,
+    "tirx.bitwise_or": operator.or_,
+    "tirx.bitwise_xor": operator.xor,
 }

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from supple.base.errors import DiagnosticError, Note, TypeCheckError
 from supple.base.registry import did_you_mean
 from supple.base.source import Span
-from supple.ir.expr import BufferLoad, Call, DataflowVar, TupleGetItem, Var, place_of_use
+from supple.ir.expr import BufferLoad, Call, DataflowVar, IntImm, TupleGetItem, Var, place_of_use
 from supple.ir.graph import (
     DataflowBlock,
     ExternFunc,
@@ -331,10 +331,10 @@ def _check_call_tir(call: Call, callee: Expr, target: PrimFunc) -> Iterator[Faul
 
 def _outputs_are_written(call: Call, name: str, target: PrimFunc, inputs: int, outputs: int) -> Iterator[Fault]:
     """An output that no statement writes would be returned as it was allocated. (A buffer that is passed on by its
-    address, or viewed, may be written there.)"""
+    address, or viewed, may be written there; one without elements needs no statement.)"""
     written = _written(target)
     for param in target.params[inputs : inputs + outputs]:
-        if isinstance(param.ty, BufferType) and id(param) not in written:
+        if isinstance(param.ty, BufferType) and id(param) not in written and not _is_empty(param.ty):
             yield _fault(
                 f"call_tir of {name}: no statement of {name} writes into {param.name}, which is an output",
                 call.span,
@@ -355,6 +355,10 @@ def _written(func: PrimFunc) -> frozenset[int]:
         elif not isinstance(found, (BufferLoad, BufferRegion)):
             written.update(id(c) for c in children(found) if isinstance(c, Var) and isinstance(c.ty, BufferType))
     return frozenset(written)
+
+
+def _is_empty(ty: BufferType) -> bool:
+    return any(isinstance(dim, IntImm) and dim.value == 0 for dim in ty.shape)
 
 
 def _mismatch(param: Var, ty: Type | None, symbols: dict[Var, Expr]) -> tuple[str, str] | None:

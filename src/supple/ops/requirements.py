@@ -1,0 +1,109 @@
+"""What an operator asks of its operands' sizes: proved while the program is built, or checked when it runs.
+
+A type rule says ``require_equal(...)``. Sizes that differ for all values of the symbols are refused at once; where it
+depends on the symbols, the rule goes on, and the requirement is checked when the call runs: the interpreter checks
+what `requirements_of` a call says, and LegalizeOps writes the checks into the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from supple.base.errors import TypeCheckError
+from supple.ir import expr as E
+from supple.ir.expr import Call, IntImm, int64
+from supple.ir.node import Expr
+from supple.ir.op import Op
+from supple.ops.declare import fail
+from supple.sym.relate import dim_text, dims_text
+from supple.sym.simplify import SHAPES, same_shape
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """Two sizes that must be equal; ``text`` is what is wrong where they are not."""
+
+    text: str
+    expected: Expr
+    actual: Expr
+
+
+_OPEN: ContextVar[list[Requirement] | None] = ContextVar("open requirements", default=None)
+
+
+_ASSUMED: ContextVar[list[Requirement] | None] = ContextVar("assumptions", default=None)
+
+
+def require_equal(text: str, expected: Expr, actual: Expr, shown: str | None = None) -> None:
+    """Refuse sizes that differ, with ``shown`` as what is expected; note a requirement where the symbols decide."""
+    same = SHAPES.equal(expected, actual)
+    if same is False:
+        fail(text, shown or dim_text(expected), dim_text(actual))
+    noted = _OPEN.get()
+    if same is None and noted is not None:
+        noted.append(Requirement(text, expected, actual))
+
+
+def require_shape(text: str, expected: Sequence[Expr], actual: Sequence[Expr]) -> None:
+    """`require_equal` for each dimension of two shapes; refuses different ranks."""
+    if same_shape(tuple(expected), tuple(actual)) is False:
+        fail(text, dims_text(expected), dims_text(actual))
+    for one, other in zip(expected, actual, strict=True):
+        require_equal(text, one, other)
+
+
+def require_at_least(text: str, least: int, actual: Expr) -> None:
+    """Refuse a size that is smaller, as `require_equal` does."""
+    require_equal(text, int64(least), E.Min(actual, int64(least)), f"at least {least}")
+
+
+def require_spread(text: str, target: Sequence[Expr], given: Sequence[Expr]) -> None:
+    """What is ``given`` spreads to a target shape: its last dimensions are the target's, or known to be 1."""
+    if len(given) > len(target):
+        fail(text, dims_text(target), dims_text(given))
+    for one, other in zip(reversed(target), reversed(given), strict=False):
+        if not (isinstance(other, IntImm) and other.value == 1):
+            require_equal(text, one, other, f"{dim_text(one)} or 1")
+
+
+def require_proved(text: str, expected: Expr, actual: Expr, shown: str | None = None, came: str | None = None) -> None:
+    """Refuse sizes that are not proved equal."""
+    same = SHAPES.equal(expected, actual)
+    assumed = _ASSUMED.get()
+    if same is None and assumed is not None:
+        assumed.append(Requirement(text, expected, actual))
+    elif same is not True:
+        hint = None if same is False else "use R.match_cast to relate the dimensions"
+        text += "" if same is False else " (it is not proved that they are equal)"
+        fail(text, shown or dim_text(expected), came or dim_text(actual), hint=hint)
+
+
+def assumptions_of(call: Call) -> list[Requirement]:
+    """What would have to be proved for a call, and what it asks for (see `requirements_of`). Raises as its type rule
+    does for what does not hold."""
+    assert isinstance(call.op, Op) and call.op.infer is not None
+    assumed: list[Requirement] = []
+    tokens = _ASSUMED.set(assumed), _OPEN.set(assumed)
+    try:
+        call.op.infer(call)
+    finally:
+        _ASSUMED.reset(tokens[0])
+        _OPEN.reset(tokens[1])
+    return assumed
+
+
+def requirements_of(call: Call) -> list[Requirement]:
+    """What a call asks of its operands' sizes that is not proved; nothing where the type rule refuses the call (one
+    built by hand, with a type of its own)."""
+    assert isinstance(call.op, Op) and call.op.infer is not None
+    noted: list[Requirement] = []
+    token = _OPEN.set(noted)
+    try:
+        call.op.infer(call)
+    except TypeCheckError:
+        return []
+    finally:
+        _OPEN.reset(token)
+    return noted
