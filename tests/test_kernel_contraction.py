@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from kernel_tools import Kernel
+from llvmlite.binding import ObjectFileRef
 
-from supple.base.target import host, target
+from supple.base.target import Target, host, target
 from supple.codegen.kernel import emit_kernel
-from supple.codegen.llvm import optimized_text
+from supple.codegen.llvm import compile_text, optimized_text
 from supple.ir.loop import PrimFunc, SBlockRealize
 from supple.schedule.default import schedule_func
 from supple.script import from_source
@@ -299,3 +300,25 @@ def test_a_large_operand_is_packed_by_blocks(n: int, k: int, right: str) -> None
     for m in (6, 7, 11, 12, 16, 29):
         one = check(blocked, m, n, k, right=right, bias=True)
         assert one.tobytes() == check(direct, m, n, k, right=right, bias=True).tobytes()
+
+
+def code_bytes(func: PrimFunc, on: Target) -> int:
+    """Bytes of instructions of a kernel as it is shipped."""
+    text = emit_kernel(schedule_func(func, on), "kernel", on, []).llvm_text
+    sections = ObjectFileRef.from_data(compile_text(text, on)).sections()
+    return sum(s.size() for s in sections if s.is_text())
+
+
+GELU = "Y[v_i, v_j] * T.float32(0.5) * (T.float32(1) + T.erf(Y[v_i, v_j] * T.float32(0.70710678)))"
+
+
+@pytest.mark.parametrize("cpu", ["x86-64", "haswell", "skylake-avx512"])
+@pytest.mark.parametrize(("form", "most"), [
+    ({"dims": (256, 256, 256)}, 4000), ({"dims": ("M", 256, 784)}, 9000), ({"dims": ("M", 10, 256)}, 9000),
+    ({"dims": ("M", "N", "K")}, 14000), ({"dims": ("M", "N", "K"), "right": "j, k"}, 12000),
+    ({"dims": ("M", 256, 784), "bias": "T.max(Y[v_i, v_j] + B[v_j], T.float32(0.0))"}, 11000),
+    ({"dims": ("M", 256, 784), "bias": GELU}, 40000), ({"dims": ("M", "N", "K"), "init": "none"}, 14000),
+])  # fmt: skip
+def test_machine_code_stays_small(form: dict[str, Any], most: int, cpu: str) -> None:
+    on = target(f"llvm -mcpu={cpu}")
+    assert 200 < code_bytes(matmul(**form), on) <= most
