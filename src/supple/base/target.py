@@ -115,6 +115,15 @@ class Target:
         """Whether a maximum and a minimum that pass on NaN are instructions."""
         return self.arch == "aarch64"
 
+    @property
+    def pair_products(self) -> str | None:
+        """LLVM's intrinsic that multiplies 16-bit numbers in a full vector register and adds neighbours, if any."""
+        if self.arch != "x86_64":
+            return None
+        if self.vector_bits == 512:
+            return "llvm.x86.avx512.pmaddw.d.512" if self.has("avx512bw") else None
+        return "llvm.x86.avx2.pmadd.wd" if self.vector_bits == 256 else "llvm.x86.sse2.pmadd.wd"
+
     def lanes(self, bits: int) -> int:
         """How many elements of that many bits one vector register holds."""
         return max(1, self.vector_bits // bits)

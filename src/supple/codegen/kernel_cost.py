@@ -35,7 +35,8 @@ _OPERATION = 4
 _FUNCTION = 12
 """Operations that stand for a math function (a polynomial)."""
 
-_CHEAP_CALLS = {"fma", "if_then_else", "likely", "reinterpret", "abs", "bitwise_and", "bitwise_or", "bitwise_xor"}
+_CHEAP_CALLS = {"fma", "if_then_else", "likely", "reinterpret", "abs", "bitwise_and", "bitwise_or", "bitwise_xor",
+                "shift_left", "dot_pairs"}  # fmt: skip
 
 _UNKNOWN_EXTENT = 8
 """Iterations of a loop whose extent is not known before."""

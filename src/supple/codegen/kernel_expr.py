@@ -308,6 +308,22 @@ def _popcount(state: State, _: Call, x: Value) -> Value:
     return state.builder.intrinsic("llvm.ctpop", x.dtype, x)
 
 
+def _dot_pairs(state: State, _: Call, x: Value, y: Value) -> Value:
+    """One instruction for a full vector, shifts and products for anything else."""
+    b = state.builder
+    x, y = _pair(b, x, y)
+    lanes, name = dtypes.lanes(x.dtype), state.target.pair_products
+    if name is not None and lanes == state.target.lanes(32):
+        halves, kind = f"<{2 * lanes} x i16>", llvm_type(x.dtype)
+        b.declare(f"declare {kind} @{name}({halves}, {halves})")
+        wide = [b.pure(f"bitcast {kind} {v.ref} to {halves}", v.dtype, (v,)) for v in (x, y)]
+        return b.pure(f"call {kind} @{name}({halves} {wide[0].ref}, {halves} {wide[1].ref})", x.dtype, wide)
+    sixteen = b.const(16, x.dtype)
+    low = [b.op("ashr", b.op("shl", v, sixteen), sixteen) for v in (x, y)]
+    high = [b.op("ashr", v, sixteen) for v in (x, y)]
+    return b.op("add", b.op("mul", *low), b.op("mul", *high))
+
+
 def _clz(state: State, _: Call, x: Value) -> Value:
     b = state.builder
     kind = llvm_type(x.dtype)
@@ -360,6 +376,7 @@ _INTRINSICS: dict[str, Callable[..., Value]] = {
     "tirx.shift_left": _shift(True),
     "tirx.shift_right": _shift(False),
     "tirx.popcount": _popcount,
+    "tirx.dot_pairs": _dot_pairs,
     "tirx.clz": _clz,
     "tirx.reinterpret": _reinterpret,
     "tirx.nextafter": _nextafter,

@@ -159,6 +159,20 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
     return np.add(product, c, dtype=wide).astype(narrow)
 
 
+def _dot_pairs(x: Any, y: Any) -> Any:
+    """Sums of products of the 16-bit halves, modulo 2**32 as the instructions do."""
+    a, b = np.asarray(x).astype(np.int64), np.asarray(y).astype(np.int64)
+    low = ((a & 0xFFFF) ^ 0x8000) - 0x8000, ((b & 0xFFFF) ^ 0x8000) - 0x8000
+    return (low[0] * low[1] + (a >> 16) * (b >> 16)).astype(np.int32)
+
+
+def _pair_rule(*dtypes_given: str) -> str:
+    for dtype in dtypes_given:
+        if dtypes.element(dtype) != "int32":
+            raise TypeError(f"T.dot_pairs: expected int32, whose halves are multiplied, got {dtype}")
+    return max(dtypes_given, key=dtypes.lanes)
+
+
 def _not_computable(*_operands: Any) -> Any:
     raise NotImplementedError("the intrinsic has no numpy meaning: it calls out of the program")
 
@@ -241,6 +255,7 @@ _declare("popcount", 1, _popcount, _integers("popcount"), "How many bits are set
 _declare(
     "clz", 1, _clz, lambda x: dtypes.vector("int32", dtypes.lanes(_integers("clz")(x))), "How many leading bits are 0."
 )
+_declare("dot_pairs", 2, _dot_pairs, _pair_rule, "The sum of the products of the 16-bit halves of two int32.")
 _declare("fma", 3, _fma, _floats("fma"), "a * b + c, rounded once.")
 _declare("ldexp", 2, np.ldexp, _ldexp_rule, "x * 2**y for an integer y.")
 _declare("if_then_else", 3, np.where, _choice_rule, "b or c by a; only the chosen value is evaluated.", lazy=True)

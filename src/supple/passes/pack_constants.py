@@ -23,6 +23,7 @@ from supple.ir.types import TensorType
 from supple.ir.walk import free_symbols, substitute, transform
 from supple.ops.calls import CALL_TIR
 from supple.passes.fuse_tir import instantiate
+from supple.schedule.operands import multiplies_pairs
 from supple.schedule.tiles import tiles
 
 
@@ -117,6 +118,8 @@ def _packable(func: PrimFunc, target: Target) -> _Operand | None:
         load = operand_load(c.right)
         if dtypes.row(load.dtype).is_coded and dtypes.row(load.dtype).bits == 8:
             return None  # widening takes several instructions: better once for all rows, in panels made at run time
+        if multiplies_pairs(c, target):
+            continue  # in pairs, which are joined when it runs
         position = next((n for n, p in enumerate(func.params) if p is load.buffer), None)
         dims = buffer_type(load.buffer).shape
         if position is None or len(dims) != 2 or any(not isinstance(d, IntImm) or d.value < 1 for d in dims):

@@ -17,6 +17,9 @@ What ``C[i, j] += A[i, k] * B[k, j]`` becomes (6 x 16 tiles; the numbers follow 
         four rows, two or one, 16, 32 or 64 columns at a time, B read in place (some of its rows at a time for all
         columns, when B is larger than the cache)
 
+Integers of 8 and 16 bits that are summed in 32 bits are packed in pairs along k: one instruction multiplies both and
+adds the products, and k counts pairs.
+
 A B larger than the cache is packed, and used for all rows, a block at a time.
 
 Every element is one chain of fused multiply-adds over k in order, in every variant (leaving a sum in memory and taking
@@ -44,7 +47,7 @@ from supple.ir.node import Expr, Stmt
 from supple.ir.walk import transform
 from supple.schedule import loops as L
 from supple.schedule.merge import can_merge, merge
-from supple.schedule.operands import Operands
+from supple.schedule.operands import Operands, multiplies_pairs
 from supple.schedule.tiles import (
     BLOCKS_EACH,
     LEAST_TILES,
@@ -106,6 +109,14 @@ class ContractionRule(Operands):
     # -------------------------------------------------------------------------------------------------------- many rows
 
     def _packed(self, at: dict[Var, Expr]) -> Stmt:
+        if not (multiplies_pairs(self.c, self.target) and self._rows_are_counted()):
+            return self._packed_panels(at)
+        self.pairs, self.K = True, L.ceildiv(self.K, 2)
+        made = self._packed_panels(at)
+        self.pairs, self.K = False, L.plain(self.k.extent)
+        return made
+
+    def _packed_panels(self, at: dict[Var, Expr]) -> Stmt:
         tile = self.many
         panels = L.ceildiv(self.N, tile.columns)
         size = dtypes.nbytes(self.c.dtype) * tile.columns

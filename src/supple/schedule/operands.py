@@ -10,11 +10,21 @@ from supple.base import dtypes
 from supple.base.target import Target
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, Var
+from supple.ir.intrinsics import intrinsic
 from supple.ir.loop import Buffer, BufferStore
 from supple.ir.node import Expr, Stmt
 from supple.schedule import loops as L
 from supple.schedule.spatial import strips
 from supple.schedule.tiles import PACK_DEPTH, TRANSPOSE_DEPTH, Block, Tile, tiles
+
+
+def multiplies_pairs(c: Contraction, target: Target) -> bool:
+    """Whether the target multiplies two neighbours along the reduction at once, and there are columns enough for it to
+    be worth joining them."""
+    narrow = all(operand_load(x).dtype in ("int8", "uint8", "int16") for x in (c.left, c.right))
+    columns = L.constant(c.columns[-1].extent)
+    enough = columns is None or columns >= 4 * target.lanes(32)
+    return narrow and enough and c.dtype == "int32" and target.pair_products is not None
 
 
 class Operands:
@@ -36,6 +46,7 @@ class Operands:
         self.partial: Var | None = None
         self.wide: Var | None = None
         self.reads_wide = False
+        self.pairs = False  # K counts pairs of neighbours along the reduction, each an int32 of two 16-bit halves
 
     # ------------------------------------------------------------------------------------------------ reading, storing
 
@@ -56,8 +67,20 @@ class Operands:
         read: Expr = L.at(operand, where)
         return read
 
+    def pair(self, value: Callable[[Expr], Expr], k: Expr) -> Expr:
+        """The ``k``-th pair of neighbours along the reduction, of which the last may be one number and 0."""
+        first = E.Mul(k, L.number(2))
+        second, last = E.Add(first, L.number(1)), L.sub(L.plain(self.k.extent), L.number(1))
+        high = value(second)
+        if L.constant(L.rest(L.plain(self.k.extent), 2)) != 0:
+            high = E.Select(E.LE(second, last), value(E.Min(second, last)), E.const(0, "int32"))
+        low = intrinsic("bitwise_and", value(first), E.const(0xFFFF, "int32"))
+        return intrinsic("bitwise_or", low, intrinsic("shift_left", high, E.const(16, "int32")))
+
     def multiply_add(self, a: Expr, b: Expr, sum_: Expr) -> Expr:
         """One step of the sum."""
+        if self.pairs:
+            return E.Add(sum_, intrinsic("dot_pairs", a, b))
         return fma(a, b, sum_) if dtypes.is_float(self.c.dtype) else E.Add(sum_, E.Mul(a, b))
 
     def start(self, at: dict[Var, Expr], row: Expr, column: Expr) -> Expr:
@@ -89,18 +112,19 @@ class Operands:
 
     def _with_wide_left(self, at: dict[Var, Expr], body: Callable[[], Stmt]) -> Stmt:
         """Loops that read the left operand once for every panel: floats that are summed in a wider dtype are widened
-        before, since one element at a time takes as long as the multiply-adds that use it."""
+        before, since one element at a time takes as long as the multiply-adds that use it; so are pairs joined."""
         load, columns = operand_load(self.c.left), L.constant(self.N)
-        if self.c.left is load or not dtypes.is_narrow(load.dtype):
+        if not self.pairs and (self.c.left is load or not dtypes.is_narrow(load.dtype)):
             return body()
-        if columns is not None and columns <= 2 * self.many.columns:
+        if not self.pairs and columns is not None and columns <= 2 * self.many.columns:
             return body()
         if self.wide is None:
             self.wide = Buffer("wide", (self.M, self.K), self.c.dtype)
         wide = self.wide
 
         def copy(row: Expr, k: Expr) -> Stmt:
-            return L.store(wide, (row, k), self.left(at, row, k))
+            value = self.pair(lambda i: self.left(at, row, i), k) if self.pairs else self.left(at, row, k)
+            return L.store(wide, (row, k), value)
 
         lanes = self.many.lanes if self.c.nest.axis(load.indices[-1]) is self.k else 1
         fill = L.parallel("i", self.M, lambda i: strips(self.K, lanes, lambda k: copy(i, k)))
@@ -119,7 +143,8 @@ class Operands:
 
         def copy(panel: Expr, k: Expr, column: Expr) -> Stmt:
             first = L.mul(L.add(block.first_panel, panel), width)
-            value = self.right(at, L.add(block.first_k, k), L.add(first, column))
+            row, j = L.add(block.first_k, k), L.add(first, column)
+            value = self.pair(lambda i: self.right(at, i, j), row) if self.pairs else self.right(at, row, j)
             return L.store(packed, (panel, k, column), value)
 
         def down(first: Expr, rows: Expr | int) -> Stmt:  # read along the columns, which are contiguous
