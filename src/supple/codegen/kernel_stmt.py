@@ -16,7 +16,7 @@ from supple.codegen.kernel_expr import cast
 from supple.codegen.kernel_loop import counted
 from supple.codegen.kernel_state import Lanes, State, Storage, Task
 from supple.ir import expr as E
-from supple.ir.expr import Call, Var
+from supple.ir.expr import BufferLoad, Call, IntImm, Var
 from supple.ir.loop import (
     AllocBuffer,
     AssertStmt,
@@ -36,7 +36,7 @@ from supple.ir.loop import (
     While,
     buffer_type,
 )
-from supple.ir.node import Stmt
+from supple.ir.node import Expr, Stmt
 from supple.ir.op import Op
 from supple.ir.types import PrimType
 from supple.runtime import abi
@@ -60,9 +60,31 @@ def evaluate(state: State, node: Evaluate) -> Task:
     """An expression for its effect; intrinsics have none."""
     if isinstance(node.value, Call) and isinstance(node.value.op, Op) and not node.value.op.pure:
         name = node.value.op.name.partition(".")[2]
+        if name == "prefetch" and _is_address(node.value.args[0]):
+            yield from _prefetch(state, node.value)
+            return
         if name != "assume":
             raise NotSupportedError(f"{state.name}: native code for {name} is not supported", node.span)
     yield node.value
+
+
+def _is_address(e: Expr) -> bool:
+    return isinstance(e, Call) and getattr(e.op, "name", "") == "tirx.address_of" and isinstance(e.args[0], BufferLoad)
+
+
+def _prefetch(state: State, node: Call) -> Task:
+    place, *numbers = node.args
+    write, locality, cache = (n.value if isinstance(n, IntImm) else -1 for n in numbers)
+    if write not in (0, 1) or locality not in range(4) or cache not in (0, 1):
+        raise NotSupportedError(
+            f"{state.name}: prefetch takes numbers: write 0 or 1, locality 0 to 3, cache 0 or 1", node.span
+        )
+    assert isinstance(place, Call) and isinstance(place.args[0], BufferLoad)
+    element = place.args[0]
+    linear = yield memory.flat_index(state, element.buffer, element.indices, element.span)
+    pointer = memory.address(state, state.buffer(element.buffer), linear)
+    state.builder.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    state.builder.emit(f"call void @llvm.prefetch.p0(ptr {pointer.ref}, i32 {write}, i32 {locality}, i32 {cache})")
 
 
 def bind(state: State, node: Bind) -> Task:

@@ -265,7 +265,8 @@ class _Run:
             raise ExecutionError(stmt.message)
 
     def run_evaluate(self, stmt: Evaluate) -> None:
-        self.eval(stmt.value)
+        if not (isinstance(stmt.value, Call) and getattr(stmt.value.op, "name", "") == "tirx.prefetch"):
+            self.eval(stmt.value)
 
     def run_attr(self, stmt: AttrStmt) -> None:
         self.run(stmt.body)

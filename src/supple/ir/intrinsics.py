@@ -270,6 +270,7 @@ _declare("assume", 1, lambda x: x, _same, "The programmer promises that x holds.
 _OPAQUE: tuple[tuple[str, int, str, str], ...] = (
     # name, operands (-1: any), result ("first"/"last": a dtype that is written first or last), meaning
     ("address_of", 1, "handle", "The address of an element."),
+    ("prefetch", 4, "int32", "Bring an address close: to write (1) or read (0), locality 0 to 3, data cache (1)."),
     ("isnullptr", 1, "bool", "Whether a pointer is null."),
     ("type_annotation", 0, "first", "A dtype, as an operand of ``tvm_access_ptr``."),
     ("tvm_access_ptr", 5, "handle", "A pointer to a part of a buffer."),

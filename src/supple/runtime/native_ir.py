@@ -127,24 +127,45 @@ done:
   ret ptr %object
 }
 
+; A tensor's elements follow its header, or lie in a block that is kept for the next tensor of about that size: memory
+; that goes back to the system comes again page by page, each filled with zeros.
 define ptr @tensor_new(i64 %ndim, i32 %code, i64 %nbytes) {
-  %fits = icmp ult i64 %nbytes, 4611686018427387904
-  br i1 %fits, label %allocate, label %fail
-allocate:
   %dims = mul i64 %ndim, 8
   %header = add i64 %dims, 64
+  %large = icmp uge i64 %nbytes, 131072
+  br i1 %large, label %apart, label %together
+together:
   %slack = add i64 %header, 64
   %total = add i64 %slack, %nbytes
-  %object = call ptr @object_new(i64 %total, i32 1, i32 %code)
-  %none = icmp eq ptr %object, null
-  br i1 %none, label %fail, label %fill
-fill:
-  %address = ptrtoint ptr %object to i64
+  %whole = call ptr @object_new(i64 %total, i32 1, i32 %code)
+  %whole.none = icmp eq ptr %whole, null
+  br i1 %whole.none, label %fail, label %behind
+behind:
+  %address = ptrtoint ptr %whole to i64
   %end = add i64 %address, %header
   %end.up = add i64 %end, 63
   %aligned = and i64 %end.up, -64
   %offset = sub i64 %aligned, %address
-  %data = getelementptr i8, ptr %object, i64 %offset
+  %own = getelementptr i8, ptr %whole, i64 %offset
+  br label %fill
+apart:
+  %block = call ptr @block_get(i64 %nbytes)
+  %block.none = icmp eq ptr %block, null
+  br i1 %block.none, label %fail, label %head
+head:
+  %object.apart = call ptr @object_new(i64 %header, i32 1, i32 %code)
+  %head.none = icmp eq ptr %object.apart, null
+  br i1 %head.none, label %undo, label %keep
+undo:
+  call void @block_put(ptr %block)
+  br label %fail
+keep:
+  %deleter.at = getelementptr i8, ptr %object.apart, i64 16
+  store ptr @free_tensor_apart, ptr %deleter.at
+  br label %fill
+fill:
+  %object = phi ptr [ %whole, %behind ], [ %object.apart, %keep ]
+  %data = phi ptr [ %own, %behind ], [ %block, %keep ]
   %data.at = getelementptr i8, ptr %object, i64 24
   store ptr %data, ptr %data.at
   %owner.at = getelementptr i8, ptr %object, i64 32
@@ -158,6 +179,14 @@ fill:
   ret ptr %object
 fail:
   ret ptr null
+}
+
+define internal void @free_tensor_apart(ptr %object) {
+  %data.at = getelementptr i8, ptr %object, i64 24
+  %data = load ptr, ptr %data.at
+  call void @block_put(ptr %data)
+  call void @free_object(ptr %object)
+  ret void
 }
 
 define ptr @tensor_view(i64 %ndim, i32 %code, i64 %nbytes, ptr %data, ptr %owner) {
@@ -420,10 +449,39 @@ done:
 }
 
 ; -------------------------------------------------------------------------------------------------------------- arenas
-; An arena is taken by one activation and put back. At most 16 are kept, 1 GiB in all, and one that was not taken
-; during 64 returns is freed. Nobody waits for the lock: who does not get it at once allocates or frees directly.
+; An arena is taken by one activation, or for the elements of a large tensor, and put back. At most 16 are kept, 1 GiB
+; in all, and one that was not taken during 64 returns is freed. Nobody waits for the lock: who does not get it at once
+; allocates or frees directly.
 
 define ptr @arena_get(i64 %bytes) {
+  %spare = add i64 %bytes, 65536
+  %most = shl i64 %spare, 2
+  %arena = call ptr @arena_take(i64 %bytes, i64 %most)
+  ret ptr %arena
+}
+
+; the elements of a tensor, which may live long: hardly more than is needed
+define internal ptr @block_get(i64 %bytes) {
+  %quarter = lshr i64 %bytes, 2
+  %most = add i64 %bytes, %quarter
+  %block = call ptr @arena_take(i64 %bytes, i64 %most)
+  %none = icmp eq ptr %block, null
+  br i1 %none, label %done, label %count
+count:
+  %live = atomicrmw sub ptr @live_arenas, i64 1 monotonic   ; the tensor is counted
+  br label %done
+done:
+  ret ptr %block
+}
+
+define internal void @block_put(ptr %block) {
+  %live = atomicrmw add ptr @live_arenas, i64 1 monotonic
+  call void @arena_put(ptr %block)
+  ret void
+}
+
+; memory of at least some bytes, and at most some others
+define internal ptr @arena_take(i64 %bytes, i64 %most) {
   %got = cmpxchg ptr @arena_lock, i32 0, i32 1 acquire monotonic
   %mine = extractvalue { i32, i1 } %got, 1
   br i1 %mine, label %search, label %fresh
@@ -443,9 +501,7 @@ look:
   %size = load i64, ptr %size.at
   %enough = icmp uge i64 %size, %bytes
   %smaller = icmp ult i64 %size, %best.size
-  %quarter = lshr i64 %size, 2
-  %spare = add i64 %bytes, 65536
-  %near = icmp ule i64 %quarter, %spare
+  %near = icmp ule i64 %size, %most
   %a = and i1 %used, %enough
   %b = and i1 %smaller, %near
   %better = and i1 %a, %b
@@ -480,6 +536,7 @@ allocate:
   %none = icmp eq ptr %base, null
   br i1 %none, label %fail, label %align
 align:
+  call void @use_large_pages(ptr %base, i64 %total)
   %address = ptrtoint ptr %base to i64
   %up = add i64 %address, 79
   %aligned = and i64 %up, -64

@@ -77,6 +77,7 @@ _POOL_FUNCTIONS = (
     "syscall",
     "clock_gettime",
     "sched_yield",
+    "madvise",
     "sched_getcpu",
     "sched_getaffinity",
     "sched_setaffinity",

@@ -36,6 +36,10 @@ _SHARED = """
 SERIAL_IR = (
     _SHARED
     + r"""
+define internal void @use_large_pages(ptr %memory, i64 %bytes) {
+  ret void
+}
+
 define i32 @parallel(ptr %ctx, ptr %body, ptr %env, i64 %extent, i64 %scratch, ptr %workspace, i64 %most, i64 %each) {
   %status = call i32 %body(ptr %ctx, ptr %env, i64 0, i64 %extent, ptr %workspace)
   ret i32 %status
@@ -48,6 +52,7 @@ _THREADED_IR = r"""
 declare i64 @syscall(i64, ...)
 declare i32 @clock_gettime(i32, ptr)
 declare i32 @sched_yield()
+declare i32 @madvise(ptr, i64, i32)
 declare i32 @sched_getcpu()
 declare i32 @sched_getaffinity(i32, i64, ptr)
 declare i32 @sched_setaffinity(i32, i64, ptr)
@@ -73,6 +78,24 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 @job_waits = internal global i32 0                 ; the caller sleeps, or is about to
 @job_error_lock = internal global i32 0, align 128
 @job_status = internal global i32 0
+
+; Where the system gives large pages to who asks (Linux), a block that fills some asks for them.
+define internal void @use_large_pages(ptr %memory, i64 %bytes) {
+  %large = icmp uge i64 %bytes, 4194304
+  br i1 %large, label %ask, label %done
+ask:
+  %address = ptrtoint ptr %memory to i64
+  %up = add i64 %address, 4095
+  %first = and i64 %up, -4096
+  %end = add i64 %address, %bytes
+  %length = sub i64 %end, %first
+  %whole = and i64 %length, -4096
+  %page = inttoptr i64 %first to ptr
+  %ignored = call i32 @madvise(ptr %page, i64 %whole, i32 14)
+  br label %done
+done:
+  ret void
+}
 
 define internal i64 @pool_now() {
   %time = alloca { i64, i64 }

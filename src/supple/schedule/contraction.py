@@ -382,7 +382,18 @@ class ContractionRule(Operands):
             end = L.when(part.is_last, end, self._each(tile, lambda r, c: L.store(
                 waiting, (number, panel, r, c), BufferLoad(acc, (r, c)))))  # fmt: skip
         spare = () if fits is True else (AllocBuffer(rest),)
-        return L.block(AllocBuffer(acc), *spare, begin, sum_, end)
+        return L.block(AllocBuffer(acc), *spare, begin, self._expect(at, tile, row, first_column, part), sum_, end)
+
+    def _expect(self, at: dict[Var, Expr], tile: Tile, row: Expr, first_column: Expr, part: Part | None) -> Stmt:
+        """Ask for the lines of the result that a tile writes at its end: from memory they take as long as the sum."""
+
+        def line(r: Expr) -> Stmt:
+            made = self.finish(at, E.Add(row, r), first_column, E.const(0, self.c.dtype))
+            assert isinstance(made, BufferStore)
+            return L.prefetch(made.buffer, made.indices)
+
+        lines = L.unrolled("r", tile.rows, line)
+        return lines if part is None else L.when(part.is_last, lines)
 
     def _micro_group(
         self, at: dict[Var, Expr], tile: Tile, row: Expr, panel: Expr, source: Callable[[Expr, Expr, Expr], Expr],

@@ -10,7 +10,8 @@ from supple.analysis.nest import Axis
 from supple.base import dtypes
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, IntImm, Var
-from supple.ir.loop import AttrStmt, Bind, BufferStore, For, ForKind, IfThenElse, SeqStmt, seq
+from supple.ir.intrinsics import opaque
+from supple.ir.loop import AttrStmt, Bind, BufferStore, Evaluate, For, ForKind, IfThenElse, SeqStmt, seq
 from supple.ir.node import Expr, Node, Stmt
 from supple.ir.types import prim_type
 from supple.ir.walk import transform
@@ -296,6 +297,12 @@ def _widened(index: Expr, made: Mapping[int, Expr]) -> Expr:
 def replace_loads(node: Node, buffer: Var, value: Expr) -> Any:
     """Every load of a buffer replaced by one value."""
     return transform(node, lambda n: value if isinstance(n, BufferLoad) and n.buffer is buffer else None)
+
+
+def prefetch(buffer: Var, indices: Sequence[Expr]) -> Stmt:
+    """Bring the cache line of an element close, to write it soon."""
+    place = opaque("address_of", BufferLoad(buffer, tuple(indices)))
+    return Evaluate(opaque("prefetch", place, E.const(1), E.const(3), E.const(1)))
 
 
 def store(buffer: Var, indices: Sequence[Expr], value: Expr) -> BufferStore:
