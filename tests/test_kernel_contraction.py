@@ -11,9 +11,11 @@ import pytest
 from kernel_tools import Kernel
 from llvmlite.binding import ObjectFileRef
 
+from supple.base.errors import NotSupportedError
 from supple.base.target import Target, host, target
 from supple.codegen.kernel import emit_kernel
 from supple.codegen.llvm import compile_text, optimized_text
+from supple.interp.loops import run_prim_func
 from supple.ir.loop import PrimFunc, SBlockRealize
 from supple.schedule.default import schedule_func
 from supple.script import from_source
@@ -322,3 +324,25 @@ GELU = "Y[v_i, v_j] * T.float32(0.5) * (T.float32(1) + T.erf(Y[v_i, v_j] * T.flo
 def test_machine_code_stays_small(form: dict[str, Any], most: int, cpu: str) -> None:
     on = target(f"llvm -mcpu={cpu}")
     assert 200 < code_bytes(matmul(**form), on) <= most
+
+
+def test_tiles_ask_for_the_lines_that_they_write() -> None:
+    text = schedule_func(matmul(), host()).script()
+    assert "T.prefetch(T.address_of(Z[" in text
+    source = """
+from supple.script import tirx as T
+
+@T.prim_func(private=True)
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for i in range(64):
+        T.evaluate(T.prefetch(T.address_of(A[(i + 8) % 64]), 0, {locality}, 1))
+        B[i] = A[i] + T.float32(1)
+"""
+    func = from_source(source.format(locality=3))
+    x, got, expected = np.arange(64, dtype="float32"), np.zeros(64, "float32"), np.zeros(64, "float32")
+    Kernel(func, schedule=False)(x, got)
+    run_prim_func(func, [x, expected])
+    np.testing.assert_array_equal(got, x + 1)
+    np.testing.assert_array_equal(expected, x + 1)
+    with pytest.raises(NotSupportedError, match="locality 0 to 3"):
+        Kernel(from_source(source.format(locality=7)), schedule=False)

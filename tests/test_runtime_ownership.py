@@ -161,3 +161,25 @@ def test_an_argument_changed_in_place_is_seen():
     vm["main"](x)
     x[:] = 5
     np.testing.assert_array_equal(vm["main"](x), [10, 10, 10])
+
+
+def test_large_results_lie_in_blocks_that_are_kept():
+    f = machine(build([Var("x", tensor(sym("n")))], lambda bb, x: bb.emit(op("add", x, x))))["main"]
+    native.trim()
+    before = settle()
+    x = np.arange(1 << 18, dtype="f4")
+    first, second = f(x), f(x)
+    places = {first.ctypes.data, second.ctypes.data}
+    assert len(places) == 2 and all(place % 64 == 0 for place in places)
+    np.testing.assert_array_equal(first, x + x)
+    view = second[1000:]
+    del first, second
+    third = f(x[: (1 << 18) - 1000] + 1)  # about as large; the view keeps the other block
+    assert third.ctypes.data in places
+    assert not np.shares_memory(third, view)
+    np.testing.assert_array_equal(view, (x + x)[1000:])
+    small = f(x[: 1 << 16])  # a quarter: the block would be wasted on it
+    assert small.ctypes.data not in places
+    del third, view, small
+    assert settle() == before
+    assert native.trim() == 3
