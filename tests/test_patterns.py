@@ -240,3 +240,31 @@ def test_calls_inside_of_a_context_are_matched_with_their_arguments() -> None:
     with PatternContext() as ctx:
         wildcard()
         assert ctx.match_dfb(block) is None, "there is nothing to look for"
+
+
+def test_arguments_of_calls_in_a_context_stand_for_different_variables() -> None:
+    func = parse(
+        """    with R.dataflow():
+        a = R.add(x, x)
+        c = R.exp(a)
+        d = R.multiply(c, a)
+        R.output(d)
+    return d
+"""
+    )
+    block = func.body.blocks[0]
+    with PatternContext() as ctx:
+        is_op("relax.add")(wildcard(), wildcard())
+        assert ctx.match_dfb(block) is None
+    with PatternContext() as ctx:
+        same = wildcard()
+        is_op("relax.add")(same, same)
+        found = ctx.match_dfb(block)
+        assert found is not None and found[same].name == "x"
+    with PatternContext() as ctx:
+        is_op("relax.multiply")(is_op("relax.exp")(wildcard()), wildcard())  # both a
+        assert ctx.match_dfb(block) is None
+    with PatternContext() as ctx:
+        grown, product = is_op("relax.exp")(wildcard()), is_op("relax.multiply")
+        grown >> product(wildcard(), is_op("relax.add")(same, same))  # a is the exponential's wildcard
+        assert ctx.match_dfb(block) is None

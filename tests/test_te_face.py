@@ -69,3 +69,23 @@ def test_emit_te_searches_lists_mappings_and_tuples() -> None:
     a, b, c = rng.standard_normal((3, 3, 4), dtype="float32")
     run = supple.compile(builder.get())["main"]
     np.testing.assert_allclose(run(a, b, (c, a)), a * b + b * a - a, rtol=1e-6)
+
+
+def test_a_tensor_that_is_given_twice_is_two_parameters_and_names_go_on_counting() -> None:
+    def twice(a, b):  # type: ignore[no-untyped-def]
+        return te.compute(a.shape, lambda *i: a(*i) + b(*i), name="f")
+
+    builder = relax.BlockBuilder()
+    for name in ("first", "second"):
+        x = relax.Var("x", relax.TensorType((4,), "float32"))
+        with builder.function(name, [x]):
+            y = builder.emit_te(twice, x, x)
+            builder.emit_func_output(builder.emit_te(twice, y, x))
+    mod = builder.get()
+    loops = [f for f in mod.functions.values() if isinstance(f, supple.tirx.PrimFunc)]
+    assert len(loops) == 1 and len(loops[0].params) == 3
+    bound = [b.var.name for name in ("first", "second") for block in mod[name].body.blocks for b in block.bindings]
+    assert bound == ["gv", "gv1", "gv2", "gv3"]
+    data = np.arange(4, dtype="float32")
+    vm = supple.relax.VirtualMachine(supple.compile(mod), supple.cpu())
+    np.testing.assert_array_equal(vm["second"](data), 3 * data)

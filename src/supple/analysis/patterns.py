@@ -636,7 +636,8 @@ class PatternContext:
         found = ctx.match_dfb(block)      # {pattern: variable} or None
 
     Calls that are written while the context is entered must be found as well; what their arguments are is a part of
-    the result.
+    the result. Different arguments stand for different variables: two wildcards do not both match ``x`` in ``x + x``,
+    one wildcard written twice does.
     """
 
     _stack: list[PatternContext] = []
@@ -698,12 +699,17 @@ class PatternContext:
                 mark = len(matcher.journal)
                 if matcher.match(patterns[position], var):
                     chosen[patterns[position]] = var
-                    if self._edges_hold(chosen, block):
+                    if self._edges_hold(chosen, block) and self._arguments_differ(matcher):
                         yield from assign(position + 1, chosen, matcher)
                     del chosen[patterns[position]]
                 matcher.back(mark)
 
         yield from assign(0, {}, Matcher(block.values))
+
+    def _arguments_differ(self, matcher: Matcher) -> bool:
+        parts = dict.fromkeys(p for call in self.calls for p in call.args)
+        found = [id(v) for p in parts if isinstance(v := matcher.memo.get(p), Var)]
+        return len(found) == len(set(found))
 
     def _edges_hold(self, chosen: Mapping[DFPattern, Var], block: _Block) -> bool:
         for a, b, index, only in self.edges:

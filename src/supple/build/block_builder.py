@@ -101,6 +101,7 @@ class BlockBuilder:
         self._frames: list[_Frame] = []
         self._bindings: dict[int, tuple[Var, Expr]] = {}
         self._te_functions: dict[int, list[GlobalVar]] = {}
+        self._counters: dict[str, int] = {}  # of values without a name: a second function goes on counting
         self.counts_named = False  # whether values with a name of their own count where the others are numbered
 
     # ------------------------------------------------------------------------------------------------------ functions
@@ -146,6 +147,8 @@ class BlockBuilder:
         frame = _Frame(name, tuple(params), dict(attrs or {}), is_pure, ret_ty, span)
         outer = self._frames[-1].symbols if self._frames else []
         frame.symbols = [*outer, *_symbols_of(frame.params)]
+        if not self._frames:  # as in Relax, where a function inside another counts from the start
+            frame.counters = self._counters
         self._frames.append(frame)
 
     def end_function(self, value: Any, span: Span | None = None) -> Function:

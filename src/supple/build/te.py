@@ -369,8 +369,8 @@ def _nest(tensor: TensorValue) -> Stmt:
 
 
 def as_placeholders(args: Sequence[Any]) -> tuple[list[Any], list[tuple[TensorValue, Expr]]]:
-    """Arguments for a compute definition: every tensor expression becomes a placeholder (the same for the same
-    expression). Lists, tuples and mappings are searched, the rest is passed as it is.
+    """Arguments for a compute definition: every tensor expression becomes a placeholder of its own, as in Relax
+    (``f(x, x)`` has two). Lists, tuples and mappings are searched, the rest is passed as it is.
 
     The second result lists the placeholders with their expressions, in order.
     """
@@ -389,9 +389,6 @@ def as_placeholders(args: Sequence[Any]) -> tuple[list[Any], list[tuple[TensorVa
         if isinstance(value, Expr) and isinstance(ty, TupleType):
             return [convert(TupleGetItem(value, i, field)) for i, field in enumerate(ty.fields)]
         if isinstance(value, Expr) and not isinstance(value, (Function, GlobalVar)) and isinstance(ty, TensorType):
-            for tensor, known in inputs:
-                if known is value:
-                    return tensor
             dims = tensor_dims(ty)
             if dims is None or ty.dtype is None:
                 raise TypeError(f"a compute definition needs a known shape and dtype, got {ty}")

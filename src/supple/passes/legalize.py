@@ -97,7 +97,7 @@ class _Legalizer:
     def _lowered(self, call: Call, op: Op) -> Call:
         """The ``call_tir``; a call like an earlier one uses its loop function without building it again."""
         tensors = _tensors(call)
-        key = (op.name, _key(call.args, tensors), repr(sorted(call.attrs.items())))
+        key = (op.name, _key(call.args), repr(sorted(call.attrs.items())))
         if key in self._known:
             like, _ = self._known[key]
             assert isinstance(like.args[1], Tuple)
@@ -123,27 +123,22 @@ def _placed(out: tuple[Type, ...], ty: Type | None) -> tuple[Type, ...]:
 
 
 def _tensors(call: Call) -> list[Expr]:
-    """The tensor operands, each once, in order."""
-    found: dict[int, Expr] = {}
-    for arg in call.args:
-        for part in arg.fields if isinstance(arg, Tuple) else (arg,):
-            if isinstance(getattr(part, "ty", None), TensorType):
-                found.setdefault(id(part), part)
-    return list(found.values())
+    """The tensor operands, in order; one that is used twice stands twice."""
+    parts = [p for arg in call.args for p in (arg.fields if isinstance(arg, Tuple) else (arg,))]
+    return [p for p in parts if isinstance(getattr(p, "ty", None), TensorType)]
 
 
-def _key(args: tuple[Expr, ...], tensors: list[Expr]) -> tuple[Any, ...]:
-    """What the loop function of a call depends on: types, which operands are one, and other arguments by identity."""
-    places = {id(tensor): n for n, tensor in enumerate(tensors)}
+def _key(args: tuple[Expr, ...]) -> tuple[Any, ...]:
+    """What the loop function of a call depends on: types, and other arguments by identity."""
     parts: list[Any] = []
     for arg in args:
         ty = getattr(arg, "ty", None)
         if isinstance(arg, Tuple):
-            parts.append(_key(arg.fields, tensors))
+            parts.append(_key(arg.fields))
         elif isinstance(ty, TensorType):
             dims = tensor_dims(ty)
             shape = None if dims is None else tuple(SHAPES.canonical(d) for d in dims)
-            parts.append((places[id(arg)], ty.dtype, shape))
+            parts.append((ty.dtype, shape))
         elif isinstance(arg, IntImm):
             parts.append((arg.value, arg.dtype))
         elif isinstance(arg, ShapeExpr):
