@@ -65,7 +65,8 @@ def _split_ref(x: Any, indices_or_sections: Any, axis: int) -> Any:
     ],
 )
 def split(x: TensorType, indices_or_sections: Sections, axis: int = 0) -> Type:
-    """A tuple of pieces along ``axis``: that many equal ones, or those between the given indices (below 0 they count
+    """A tuple of pieces along ``axis``: that many equal ones (a symbolic extent is
+    checked at run time to be a multiple), or those between the given indices (below 0 they count
     as 0, beyond the extent as the extent)."""
     if isinstance(indices_or_sections, int) and indices_or_sections < 1:
         fail("split: needs at least one section", "a positive number", str(indices_or_sections))
@@ -78,8 +79,9 @@ def split(x: TensorType, indices_or_sections: Sections, axis: int = 0) -> Type:
     place = normalize_axis("split", axis, len(dims))
     if isinstance(indices_or_sections, int):
         rest = E.FloorMod(dims[place], int64(indices_or_sections))
-        shown = f"a multiple of {indices_or_sections}"
-        require_proved("split: the extent is no multiple of the sections", int64(0), rest, shown, dim_text(dims[place]))
+        sections = str(indices_or_sections)
+        text = f"split: an extent of {dim_text(dims[place])} is no multiple of {sections} sections"
+        require_equal(text, int64(0), rest, f"a multiple of {sections}")
     return TupleType(
         tuple(
             tensor((*dims[:place], size, *dims[place + 1 :]), x.dtype)
