@@ -206,10 +206,10 @@ def test_a_score_that_is_nan_is_above_every_number() -> None:
 FARTHEST = [0, np.nan, np.inf, -np.inf, 2.0**63, -(2.0**63), 1e30, 3.0, 2.0**40, -1e19]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_regions_at_places_that_no_image_has(dtype: str) -> None:
+def test_regions_at_places_that_no_image_has() -> None:
+    dtype = "float32"
     x = np.arange(80, dtype=dtype).reshape(2, 2, 4, 5)
-    places = list(itertools.product([1.7], FARTHEST[:7], [0], FARTHEST[5:], [2.0, np.nan])) + [(np.nan, 1, 1, 3, 3)]
+    places = [*itertools.product([1.7], FARTHEST[:7], [0], FARTHEST[5:], [2.0]), (np.nan, 1, 1, 3, np.nan)]
     params = f'x: R.Tensor((2, 2, 4, 5), "{dtype}"), r: R.Tensor(("k", 5), "{dtype}")'
     body = (
         "p = R.vision.roi_pool(x, r, pooled_size=(2, 3), spatial_scale=0.5)\n"
@@ -239,8 +239,9 @@ def test_a_region_of_too_many_samples_is_refused() -> None:
             run(x, np.array([[0, 0, 0, np.inf, 3]], "float32"))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize(
+    ("padding", "dtype"), [("zeros", "float32"), ("border", "bfloat16"), ("reflection", "float32")]
+)
 def test_grids_at_places_that_no_image_has(padding: str, dtype: str) -> None:
     x = np.random.default_rng(1).normal(size=(1, 2, 4, 5))
     grid = np.random.default_rng(0).uniform(-2, 2, (1, 2, 6, 7))
