@@ -176,6 +176,9 @@ REFUSED = [
     ('R.vision.roi_align(x, R.zeros((1, 5), "float32"), (2, 2), 1.0, mode="min")', "unknown mode"),
     ('R.vision.get_valid_counts(R.zeros((1, 2, 1), "float32"))', "a row has no element 1"),
     ('R.vision.get_valid_counts(R.zeros((1, 2, 1), "float32"), score_index=-1)', "place is negative"),
+    ('R.vision.roi_pool(x, R.zeros((1, 5), "float32"), (2, 0), 1.0)', "pooled_size must be positive"),
+    ('R.vision.multibox_transform_loc(R.zeros((1, 2, 1), "float32"), R.zeros((1, 4), "float32"), '
+     'R.zeros((1, 1, 4), "float32"), variances=(1.0, 1.0))', "four variances"),
     ('R.gather_nd(x, R.zeros((2, 1), "int64"), batch_dims=-1)', "batch_dims does not fit"),
     ('R.gather_nd(x, R.zeros((2,), "int64"), batch_dims=1)', "batch_dims does not fit"),
     ('R.gather_nd(x, R.zeros((3, 1), "int64"), batch_dims=1)', "differ in batch dimension 0"),
