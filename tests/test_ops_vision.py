@@ -3,6 +3,7 @@ and what they refuse."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from test_ops_dynamic import flat, module, run_all
 
 import supple
+from supple.base import dtypes
 from supple.base.errors import DiagnosticError, SuppleError
 from supple.interp.graph import Interpreter
 
@@ -169,6 +171,22 @@ REFUSED = [
     ('R.layout_transform(x, index_map=lambda i: i)', "another number of indices"),
     ('R.vision.roi_align(x, x, pooled_size=2, spatial_scale=1.0)', "rois of a wrong rank"),
     ('R.vision.get_valid_counts(x)', "wrong rank"),
+    ('R.vision.roi_pool(x, R.zeros((1, 5), "float32"), (2, 2), float("nan"))', "spatial_scale"),
+    ('R.vision.roi_align(x, R.zeros((1, 5), "float32"), (2, 2), float("inf"))', "spatial_scale"),
+    ('R.vision.roi_align(x, R.zeros((1, 5), "float32"), (2, 2), 1.0, mode="min")', "unknown mode"),
+    ('R.vision.get_valid_counts(R.zeros((1, 2, 1), "float32"))', "a row has no element 1"),
+    ('R.vision.get_valid_counts(R.zeros((1, 2, 1), "float32"), score_index=-1)', "place is negative"),
+    ('R.vision.roi_pool(x, R.zeros((1, 5), "float32"), (2, 0), 1.0)', "pooled_size must be positive"),
+    ('R.vision.multibox_transform_loc(R.zeros((1, 2, 1), "float32"), R.zeros((1, 4), "float32"), '
+     'R.zeros((1, 1, 4), "float32"), variances=(1.0, 1.0))', "four variances"),
+    ('R.gather_nd(x, R.zeros((2, 1), "int64"), batch_dims=-1)', "batch_dims does not fit"),
+    ('R.gather_nd(x, R.zeros((2,), "int64"), batch_dims=1)', "batch_dims does not fit"),
+    ('R.gather_nd(x, R.zeros((3, 1), "int64"), batch_dims=1)', "differ in batch dimension 0"),
+    ('R.split(x, 0)', "at least one section"),
+    ('R.split(x, 2, axis=2)', "is no multiple of 2 sections"),
+    ('R.split(x, 2, axis=4)', "axis 4 is out of range"),
+    ('R.nn.conv2d_transpose(R.zeros((1, 2, 0, 4), "float32"), R.zeros((2, 3, 3, 3), "float32"), strides=5)',
+     "larger than the padded data"),
 ]  # fmt: skip
 
 
@@ -186,3 +204,95 @@ def test_a_score_that_is_nan_is_above_every_number() -> None:
         "return R.vision.non_max_suppression(b, v, i, 4, 0.5, top_k=3, return_indices=False)",
     )
     run_all(mod, boxes, np.array([4], "int32"), np.array([[0, 1, 2, 3]], "int32"))
+
+
+FARTHEST = [0, np.nan, np.inf, -np.inf, 2.0**63, -(2.0**63), 1e30, 3.0, 2.0**40, -1e19]
+
+
+def test_regions_at_places_that_no_image_has() -> None:
+    dtype = "float32"
+    x = np.arange(80, dtype=dtype).reshape(2, 2, 4, 5)
+    places = [*itertools.product([1.7], FARTHEST[:7], [0], FARTHEST[5:], [2.0]), (np.nan, 1, 1, 3, np.nan)]
+    params = f'x: R.Tensor((2, 2, 4, 5), "{dtype}"), r: R.Tensor(("k", 5), "{dtype}")'
+    body = (
+        "p = R.vision.roi_pool(x, r, pooled_size=(2, 3), spatial_scale=0.5)\n"
+        "a = R.vision.roi_align(x, r, pooled_size=(2, 3), spatial_scale=0.5, sample_ratio=2)\nreturn (p, a)"
+    )
+    mod = module(params, body)
+    pooled, _ = run_all(mod, x, np.array(places, dtype))
+    whole = [n for n, place in enumerate(places) if place[1] == -np.inf and place[3] == 1e30 and place[4] == 2]
+    assert whole and (pooled[whole, :, 0, 1] != 0).all()  # the middle bin holds the image
+    for image in (2, -1, np.inf):
+        vm = supple.relax.VirtualMachine(supple.compile(mod, target="llvm"), supple.cpu())
+        for run in (lambda *a: Interpreter(mod).run("main", *a), vm["main"]):
+            with pytest.raises(SuppleError, match="the batch of a region is out of range"):
+                run(x, np.array([[image, 0, 0, 2, 2]], dtype))
+
+
+def test_a_region_of_too_many_samples_is_refused() -> None:
+    x = np.ones((1, 1, 4, 4), "float32")
+    mod = module(
+        'x: R.Tensor((1, 1, 4, 4), "float32"), r: R.Tensor(("k", 5), "float32")',
+        "return R.vision.roi_align(x, r, pooled_size=(2, 2), spatial_scale=1.0)",
+    )
+    run_all(mod, x, np.array([[0, 0, 0, np.nan, 3], [0, 0, 0, 3, 3]], "float32"))
+    vm = supple.relax.VirtualMachine(supple.compile(mod, target="llvm"), supple.cpu())
+    for run in (lambda *a: Interpreter(mod).run("main", *a), vm["main"]):
+        with pytest.raises(SuppleError, match="more than 65536 samples"):
+            run(x, np.array([[0, 0, 0, np.inf, 3]], "float32"))
+
+
+@pytest.mark.parametrize(
+    ("padding", "dtype"), [("zeros", "float32"), ("border", "bfloat16"), ("reflection", "float32")]
+)
+def test_grids_at_places_that_no_image_has(padding: str, dtype: str) -> None:
+    x = np.random.default_rng(1).normal(size=(1, 2, 4, 5))
+    grid = np.random.default_rng(0).uniform(-2, 2, (1, 2, 6, 7))
+    grid.flat[:40:2] = np.resize(FARTHEST, 20)
+    with np.errstate(all="ignore"):
+        args = [np.asarray(dtypes.convert(a, dtype)) for a in (x, grid)]
+    call = f"R.image.grid_sample(x, g, method={{!r}}, padding_mode={padding!r})"
+    calls = ", ".join(call.format(m) for m in ("bilinear", "nearest", "bicubic"))
+    mod = module(f'x: R.Tensor((1, 2, 4, 5), "{dtype}"), g: R.Tensor((1, 2, 6, 7), "{dtype}")', f"return ({calls})")
+    vm = supple.relax.VirtualMachine(supple.compile(mod, target="llvm"), supple.cpu())
+    for own, native in zip(flat(Interpreter(mod).run("main", *args)), flat(vm["main"](*args)), strict=True):
+        limit = 1e-5 if dtype == "float32" else 2.0**-7
+        np.testing.assert_allclose(native.astype("float64"), own.astype("float64"), rtol=limit, atol=limit)
+    assert (flat(vm["main"](*args))[1][0, :, 0, 2] == 0).all()  # NaN: nothing is read
+
+
+def test_empty_batches_and_pieces_of_sizes_without_names() -> None:
+    def ones(*shape: int) -> Any:
+        return np.ones(shape, "float32")
+
+    params = 'c: R.Tensor(("b", "k", "n"), "float32"), l: R.Tensor(("b", "m"), "float32"), '
+    params += 'a: R.Tensor((1, "q", 4), "float32")'
+    boxes, _ = run_all(
+        module(params, "return R.vision.multibox_transform_loc(c, l, a)"), ones(0, 3, 2), ones(0, 8), ones(1, 2, 4)
+    )
+    assert boxes.shape == (0, 2, 4)
+    params = 'x: R.Tensor(("n", 4), "float32"), i: R.Tensor(("n", 2, 1), "int64")'
+    found = run_all(module(params, "return R.gather_nd(x, i, batch_dims=1)"), ones(0, 4), np.zeros((0, 2, 1), "int64"))
+    assert found[0].shape == (0, 2)
+    params = 'x: R.Tensor((1, 2, "w"), "float32"), k: R.Tensor((2, 3, 3), "float32")'
+    for width in (0, 1):
+        run_all(module(params, "return R.nn.conv1d_transpose(x, k, strides=2)"), ones(1, 2, width), ones(2, 3, 3))
+    for kind in ('ndim=1, dtype="float32"', '("n",), "float32"'):
+        mod = module(f"x: R.Tensor({kind})", "return R.split(x, 3)")
+        assert [len(p) for p in run_all(mod, ones(6))] == [2, 2, 2]
+        vm = supple.relax.VirtualMachine(supple.compile(mod, target="llvm"), supple.cpu())
+        for run in (lambda *a, mod=mod: Interpreter(mod).run("main", *a), vm["main"]):
+            with pytest.raises(SuppleError):
+                run(ones(7))
+        assert [len(p) for p in run_all(module(f"x: R.Tensor({kind})", "return R.split(x, [-2, 9, 5])"), ones(7))] == [
+            0,
+            7,
+            0,
+            2,
+        ]
+    mod = module('x: R.Tensor(("n", "m", "c"), "float32")', "return R.vision.get_valid_counts(x, 0.5)")
+    vm = supple.relax.VirtualMachine(supple.compile(mod, target="llvm"), supple.cpu())
+    for run in (lambda *a: Interpreter(mod).run("main", *a), vm["main"]):
+        for boxes_of in (0, 2):
+            with pytest.raises(SuppleError):
+                run(ones(1, boxes_of, 1))

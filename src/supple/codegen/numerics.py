@@ -5,8 +5,7 @@ infinities give what numpy gives; denormals are kept. Errors, in units of the la
 float32 exp, exp2, log, tanh, sigmoid, erf at most 2, the other float32 functions at most 1 (they are computed in
 float64); float64 at most 4 (pow 16).
 
-The sine and its relatives reduce their argument with three pieces of pi/2: they are this accurate up to 1e5 in
-magnitude for float64 and 1e9 for float32; beyond, the absolute error grows with the argument (never out of [-1, 1]).
+Sine, cosine and tangent are this accurate for every argument, next to the multiples of pi/2 too.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from __future__ import annotations
 import math
 
 from supple.base.target import Target
+from supple.codegen import numerics_circular as circular
 from supple.codegen import numerics_exp as exponential
 from supple.codegen import numerics_more as more
 from supple.codegen.kernel_builder import Builder, Value
@@ -53,9 +53,9 @@ FUNCTIONS: dict[str, Function] = {
     "asinh": in_double(exponential.asinh_of),
     "acosh": in_double(exponential.acosh_of),
     "atanh": in_double(exponential.atanh_of),
-    "sin": in_double(more.circular_of(0)),
-    "cos": in_double(more.circular_of(1)),
-    "tan": in_double(more.tan_of),
+    "sin": in_double(circular.circular_of(0)),
+    "cos": in_double(circular.circular_of(1)),
+    "tan": in_double(circular.tan_of),
     "asin": in_double(more.asin_of),
     "acos": in_double(more.acos_of),
     "atan": in_double(more.atan_of),

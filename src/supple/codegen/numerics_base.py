@@ -130,6 +130,11 @@ class Math:
         self.b.declare(f"define internal {kind} @{full}({kind} %x) noinline cold #0 {{\n{inner.body()}\n}}")
         return full
 
+    def call(self, function: str, x: Value) -> Value:
+        """What a function made by `apart` gives."""
+        kind = llvm_type(self.dtype)
+        return self.b.pure(f"call {kind} @{function}({kind} {x.ref})", self.dtype, (x,))
+
     def to_bits_of_constant(self, value: float) -> Value:
         return self.to_bits(self.c(value))
 

@@ -1,65 +1,14 @@
-"""Circular functions, powers, remainders, scaling. See `numerics` for their accuracy."""
+"""Inverse circular functions, powers, remainders, scaling. See `numerics` for their accuracy."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from supple.base import dtypes
 from supple.base.target import Target
 from supple.codegen.kernel_builder import Builder, Value
-from supple.codegen.numerics_base import Math, floor, in_double, rint, trunc
+from supple.codegen.numerics_base import Math, floor, in_double, trunc
 from supple.codegen.numerics_exp import exp_of, split_of
-
-_PI_2 = (1.57079625129699707031, 7.54978941586159635335e-8, 5.39030285815811150862e-15)
-_SIN = (
-    1.58962301576546568060e-10, -2.50507477628578072866e-8, 2.75573136213857245213e-6, -1.98412698295895385996e-4,
-    8.33333333332211858878e-3, -1.66666666666666307295e-1,
-)  # fmt: skip
-_COS = (
-    -1.13585365213876817300e-11, 2.08757008419747316778e-9, -2.75573141792967388112e-7, 2.48015872888517045348e-5,
-    -1.38888888888730564116e-3, 4.16666666666665929218e-2,
-)  # fmt: skip
-
-
-def _sin_cos(m: Math, x: Value) -> tuple[Value, Value, Value]:
-    """Sine and cosine of the argument less a multiple of pi/2, and that multiple."""
-    turns = rint(m.b, m.target, m.mul(x, m.c(2 / math.pi)))
-    r = x
-    for piece in _PI_2:
-        r = m.mad(turns, m.c(-piece), r)
-    r = m.clamp(r, -0.79, 0.79)  # where the reduction has lost all bits, the result still is a sine
-    safe = m.clamp(turns, -(2.0**50), 2.0**50)
-    _, quadrant = m.nearest(safe)
-    z = m.mul(r, r)
-    sine = m.mad(m.mul(r, z), m.poly(z, _SIN), r)
-    cosine = m.add(m.mad(z, m.c(-0.5), m.c(1)), m.mul(m.mul(z, z), m.poly(z, _COS)))
-    return sine, cosine, quadrant
-
-
-def circular_of(first: int) -> Callable[[Math, Value], Value]:
-    """The sine shifted by a number of quadrants."""
-
-    def emit(m: Math, x: Value) -> Value:
-        b = m.b
-        sine, cosine, quadrant = _sin_cos(m, x)
-        turned = b.op("add", quadrant, m.i(first))
-        odd = b.compare("icmp ne", b.op("and", turned, m.i(1)), m.i(0))
-        negative = b.compare("icmp ne", b.op("and", turned, m.i(2)), m.i(0))
-        result = m.select(odd, cosine, sine)
-        result = m.select(negative, b.fneg(result), result)
-        return m.select(m.lt(m.abs(x), m.c(math.inf)), result, m.c(math.nan))
-
-    return emit
-
-
-def tan_of(m: Math, x: Value) -> Value:
-    b = m.b
-    sine, cosine, quadrant = _sin_cos(m, x)
-    odd = b.compare("icmp ne", b.op("and", quadrant, m.i(1)), m.i(0))
-    result = m.div(m.select(odd, b.fneg(cosine), sine), m.select(odd, sine, cosine))
-    return m.select(m.lt(m.abs(x), m.c(math.inf)), result, m.c(math.nan))
-
 
 _ATAN_P = (
     -8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1, -1.228866684490136173410e2,

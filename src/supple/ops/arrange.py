@@ -28,15 +28,6 @@ def _pieces(extent: Expr, indices_or_sections: Any) -> list[tuple[Expr, Expr]]:
     """Start and extent of every piece."""
     if isinstance(indices_or_sections, int):
         sections = indices_or_sections
-        if sections < 1:
-            fail("split: needs at least one section", "a positive number", str(sections))
-        if SHAPES.equal(E.FloorMod(extent, int64(sections)), int64(0)) is not True:
-            fail(
-                "split: the extent is not proved to be a multiple of the sections",
-                f"a multiple of {sections}",
-                dim_text(extent),
-                hint="give the indices to split at",
-            )
         size = SHAPES.simplify(E.FloorDiv(extent, int64(sections)))
         return [(SHAPES.simplify(E.Mul(size, int64(n))), size) for n in range(sections)]
     inner = [SHAPES.simplify(E.Max(E.Min(int64(i), extent), int64(0))) for i in indices_or_sections]
@@ -55,8 +46,12 @@ def _split_lower(x: te.TensorValue, indices_or_sections: Any, axis: int) -> list
 
 
 def _split_ref(x: Any, indices_or_sections: Any, axis: int) -> Any:
-    given = indices_or_sections if isinstance(indices_or_sections, int) else list(indices_or_sections)
-    return tuple(np.split(x, given, axis))
+    if isinstance(indices_or_sections, int):
+        return tuple(np.split(x, indices_or_sections, axis))
+    extent = x.shape[axis]
+    bounds = [0, *(max(min(int(i), extent), 0) for i in indices_or_sections), extent]
+    places = [np.arange(low, max(low, high)) for low, high in itertools.pairwise(bounds)]
+    return tuple(np.take(x, place, axis) for place in places)
 
 
 @operator(
@@ -70,12 +65,23 @@ def _split_ref(x: Any, indices_or_sections: Any, axis: int) -> Any:
     ],
 )
 def split(x: TensorType, indices_or_sections: Sections, axis: int = 0) -> Type:
-    """A tuple of pieces along ``axis``: that many equal ones, or those between the given indices."""
+    """A tuple of pieces along ``axis``: that many equal ones (a symbolic extent is
+    checked at run time to be a multiple), or those between the given indices (below 0 they count
+    as 0, beyond the extent as the extent)."""
+    if isinstance(indices_or_sections, int) and indices_or_sections < 1:
+        fail("split: needs at least one section", "a positive number", str(indices_or_sections))
     dims = tensor_dims(x)
+    if x.ndim != -1:
+        normalize_axis("split", axis, x.ndim)
     if dims is None:
         count = indices_or_sections if isinstance(indices_or_sections, int) else len(indices_or_sections) + 1
         return TupleType(tuple(TensorType(None, x.dtype, x.ndim) for _ in range(count)))
     place = normalize_axis("split", axis, len(dims))
+    if isinstance(indices_or_sections, int):
+        rest = E.FloorMod(dims[place], int64(indices_or_sections))
+        sections = str(indices_or_sections)
+        text = f"split: an extent of {dim_text(dims[place])} is no multiple of {sections} sections"
+        require_equal(text, int64(0), rest, f"a multiple of {sections}")
     return TupleType(
         tuple(
             tensor((*dims[:place], size, *dims[place + 1 :]), x.dtype)

@@ -153,18 +153,22 @@ def _tables(
     count = _TAPS[plan.method]
     dims = (*places.shape[:2], int64(count), *places.shape[2:])
 
+    def known(at: Expr, place: Expr) -> Expr:
+        """What is no number is outside."""
+        return E.Select(E.EQ(at, at), place, int64(-1))
+
     def spot(n: Any, d: Any, t: Any, *p: Any) -> Expr:
         at = places[(n, d, *p)]
         if plan.method == "nearest":
-            return cast("int64", intrinsic("round", at))
+            return known(at, cast("int64", intrinsic("round", at)))
         floor = intrinsic("floor", at)
         if plan.method == "bilinear":
-            return E.Add(cast("int64", floor), t)
+            return known(at, E.Add(cast("int64", floor), t))
         tap = E.Add(floor, cast(wide, E.Sub(t, int64(1))))
         settled = _settled(plan, tap, extents[-1], wide)
         if len(extents) == 2:
             settled = E.Select(E.EQ(d, int64(0)), _settled(plan, tap, extents[0], wide), settled)
-        return cast("int64", settled)
+        return known(settled, cast("int64", settled))
 
     def weight(n: Any, d: Any, t: Any, *p: Any) -> Expr:
         at = places[(n, d, *p)]
@@ -263,6 +267,7 @@ def grid_sample(
 
     ``method``: ``"bilinear"`` (volumes too), ``"nearest"``, ``"bicubic"``; ``padding_mode``: ``"zeros"``,
     ``"border"``, ``"reflection"``; ``align_corners``: -1 and 1 are the centres of the corner elements, not edges.
+    What is read at a place that is NaN, or infinite where ``"reflection"`` finds no end, is 0.
     """
     name = "image.grid_sample"
     plan = _Sampling(method, layout, padding_mode, align_corners)

@@ -17,6 +17,7 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import Axis, Scalar, Scalars, fail, operator, sample, static_sample
+from supple.ops.requirements import require_equal
 from supple.ops.shapes import normalize_axes, normalize_axis
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES, evaluate
@@ -300,16 +301,16 @@ def _gather_nd_lower(data: te.TensorValue, indices: te.TensorValue, batch_dims: 
     return te.compute((*indices.shape[:-1], *data.shape[batch_dims + depth :]), body, "gather_nd")
 
 
-def _gather_nd_ref(data: Any, indices: Any, batch_dims: int, first: int = 0) -> Any:
-    if batch_dims == 0:
-        places = tuple(np.moveaxis(np.asarray(indices), -1, 0))
-        dims = (*np.shape(indices)[:-1], *data.shape[len(places) :])
-        if 0 in dims:  # nothing is read
-            return np.zeros(dims, data.dtype)
-        for d, place in enumerate(places):
-            require_in_bounds(place, first + d, "data", data.shape[d])
-        return data[places]
-    return np.stack([_gather_nd_ref(d, i, batch_dims - 1, first + 1) for d, i in zip(data, indices, strict=True)])
+def _gather_nd_ref(data: Any, indices: Any, batch_dims: int) -> Any:
+    lead, depth = indices.shape[:-1], indices.shape[-1]
+    dims = (*lead, *data.shape[batch_dims + depth :])
+    if 0 in dims:  # nothing is read
+        return np.zeros(dims, data.dtype)
+    for d in range(batch_dims, batch_dims + depth):
+        require_in_bounds(indices[..., d - batch_dims], d, "data", data.shape[d])
+    batches = list(np.indices(lead)[:batch_dims])
+    places = (*batches, *(indices[..., d] for d in range(depth)))
+    return data[places] if places else np.broadcast_to(data, dims).copy()
 
 
 @operator(
@@ -322,10 +323,18 @@ def _gather_nd_ref(data: Any, indices: Any, batch_dims: int, first: int = 0) -> 
     ],
 )
 def gather_nd(data: TensorType, indices: TensorType, batch_dims: int = 0) -> Type:
-    """Slices of ``data`` at index tuples along the last axis of ``indices`` (ONNX GatherND)."""
+    """Slices of ``data`` at index tuples along the last axis of ``indices`` (ONNX GatherND); the first ``batch_dims``
+    dimensions are common to both."""
     require_integers("gather_nd", "indices", indices)
+    for what, t, least in (("data", data, 0), ("indices", indices, 1)):
+        if batch_dims < 0 or (t.ndim != -1 and batch_dims > t.ndim - least):
+            expected = "a number from 0" if t.ndim == -1 else f"0 <= batch_dims <= {t.ndim - least} for {what}"
+            fail("gather_nd: batch_dims does not fit", expected, str(batch_dims))
     depth = _index_depth("gather_nd", indices, data.ndim, batch_dims)
     dims, at = tensor_dims(data), tensor_dims(indices)
+    if dims is not None and at is not None:
+        for d in range(batch_dims):
+            require_equal(f"gather_nd: data and indices differ in batch dimension {d}", dims[d], at[d])
     if depth is None or dims is None or at is None:
         return TensorType(None, data.dtype)
     return tensor((*at[:-1], *dims[batch_dims + depth :]), data.dtype)

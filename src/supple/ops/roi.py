@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
+from supple.base.errors import ExecutionError
 from supple.build import te
-from supple.build.loops import Cell, do, loop, nest, store, when, with_cells
+from supple.build.loops import Cell, do, loop, nest, require, store, when, with_cells
 from supple.ir import expr as E
 from supple.ir.expr import cast, const, int64
 from supple.ir.intrinsics import intrinsic
@@ -26,13 +27,32 @@ from supple.ops.vision import require_extent
 from supple.sym.relate import tensor, tensor_dims
 
 _PLACES = (("y", 2, 4), ("x", 1, 3))  # a region is batch, x0, y0, x1, y1
+_NO_IMAGE = "the batch of a region is out of range"
+_FARTHEST = 2.0**61  # roi_pool's places end here: sums and differences of some fit an int64
+_MOST_SAMPLES = 1 << 16
+_TOO_MANY = f"a bin of a region has more than {_MOST_SAMPLES} samples in a dimension"
 
 
-def _infer(name: str, data: TensorType, rois: TensorType, pooled_size: Axes, layout: str) -> Type:
+def _image(region: Expr, batch: Expr, image: Cell) -> list[Stmt]:
+    """Which image a region is of, by its first number."""
+    inside = E.And(E.GE(image.value, int64(0)), E.LT(image.value, batch))
+    return [image.set(cast("int64", region)), require(inside, _NO_IMAGE)]
+
+
+def _image_ref(region: Any, x: Any) -> Any:
+    index = int(dtypes.convert(region[0], "int64"))
+    if not 0 <= index < len(x):
+        raise ExecutionError(_NO_IMAGE)
+    return x[index]
+
+
+def _infer(name: str, data: TensorType, rois: TensorType, pooled_size: Axes, scale: float, layout: str) -> Type:
     plan = parse_layout(name, layout, "NC", 2)
     sizes = per_dimension(name, "pooled_size", pooled_size, 2)
     if any(s < 1 for s in sizes):
         fail(f"{name}: pooled_size must be positive", "sizes from 1", str(sizes))
+    if not math.isfinite(scale):
+        fail(f"{name}: spatial_scale is no number to scale with", "a finite number", str(scale))
     floating(name, data)
     same_dtype(name, data, rois)
     require_rank(name, "data", data, 4)
@@ -81,6 +101,7 @@ class _Align:
                 self.start[d].set(begin),
                 self.step[d].set(E.Div(extent, const(sizes[d], self.wide))),
                 self.count[d].set(samples),
+                require(E.LE(self.count[d].value, int64(_MOST_SAMPLES)), _TOO_MANY),
             ]
         return steps
 
@@ -159,7 +180,7 @@ def _align_lower(
                 return do(total.set(start), taps, store(out, result, *plan.arrange(r, c, [py, px])))
 
             every = nest((channels, *(int64(s) for s in sizes)), element, ["c", "py", "px"])
-            return do(image.set(cast("int64", rois[r, int64(0)])), *own.region(rois, r, sizes), every)
+            return do(*_image(rois[r, int64(0)], data.shape[plan.outer], image), *own.region(rois, r, sizes), every)
 
         return with_cells([*own.cells, total, image], loop(rois.shape[0], region, "r"))
 
@@ -182,13 +203,15 @@ def _align_ref(
     kind = x.dtype.type
     out = np.zeros((rois.shape[0], x.shape[1], *sizes), x.dtype)
     for r, region in enumerate(dtypes.widened(rois).astype(x.dtype)):
-        image = x[int(region[0])]
+        image = _image_ref(region, x)
         lines = []
         for d, (_, first, last) in enumerate(_PLACES):
             start, end = (region[c] * kind(spatial_scale) for c in (first, last))
-            extent = end - start if aligned else max(end - start, kind(1))
+            extent = end - start if aligned else np.maximum(end - start, kind(1))
             step = extent / kind(sizes[d])
-            count = sample_ratio if sample_ratio > 0 else max(int(np.ceil(step)), 0)
+            count = sample_ratio if sample_ratio > 0 else max(int(dtypes.convert(np.ceil(step), "int64")), 0)
+            if count > _MOST_SAMPLES:
+                raise ExecutionError(_TOO_MANY)
             lines.append((start, step, count))
         for place in np.ndindex(*sizes):
             values = []
@@ -255,10 +278,12 @@ def roi_align(
 
     Regions narrower than one element are widened to one, unless ``aligned``. Values as ONNX RoiAlign with
     ``output_half_pixel`` and torchvision's roi_align without its ``aligned``, which moves regions by half an element
-    besides: here the caller moves them. A batch out of range raises at run time."""
+    besides: here the caller moves them. A batch out of range raises at run time, and so does a bin of more than 65536
+    samples in a dimension. A place that is NaN is outside the image; an extent that is NaN has no samples of its own,
+    which gives 0."""
     if mode not in ("avg", "max"):
         fail("vision.roi_align: unknown mode", "avg or max", mode)
-    return _infer("vision.roi_align", data, rois, pooled_size, layout)
+    return _infer("vision.roi_align", data, rois, pooled_size, spatial_scale, layout)
 
 
 # ------------------------------------------------------------------------------------------------------------- roi_pool
@@ -281,14 +306,14 @@ def _pool_lower(
         low, high = ([Cell("int64", f"{n}_{d}") for d, *_ in _PLACES] for n in ("low", "high"))
 
         def rounded(v: Expr) -> Expr:
-            """Halves go away from zero."""
+            """Halves go away from zero, NaN to 0."""
             away = E.Select(
                 E.LT(v, const(0, wide)), intrinsic("ceil", E.Sub(v, half)), intrinsic("floor", E.Add(v, half))
             )
-            return cast("int64", away)
+            return cast("int64", E.Max(E.Min(away, const(_FARTHEST, wide)), const(-_FARTHEST, wide)))
 
         def region(r: Any) -> Stmt:
-            steps: list[Stmt] = [image.set(cast("int64", rois[r, int64(0)]))]
+            steps = _image(rois[r, int64(0)], data.shape[plan.outer], image)
             for d, (_, first, last) in enumerate(_PLACES):
                 begin, end = (
                     rounded(E.Mul(cast(wide, rois[r, int64(c)]), const(spatial_scale, wide))) for c in (first, last)
@@ -326,6 +351,11 @@ def _pool_lower(
     return te.extern([(shape, data.dtype)], [data, rois], body, "roi_pool")[0]
 
 
+def _rounded_ref(v: Any) -> int:
+    away = np.clip(np.copysign(np.floor(np.abs(v) + v.dtype.type(0.5)), v), -_FARTHEST, _FARTHEST)
+    return int(dtypes.convert(away, "int64"))
+
+
 def _pool_ref(data: Any, rois: Any, pooled_size: Axes, spatial_scale: float, layout: str) -> Any:
     plan, sizes = parse_layout("roi_pool", layout, "NC", 2), per_dimension("roi_pool", "size", pooled_size, 2)
     x = np.transpose(data, (plan.outer, plan.channel, *plan.spatial))
@@ -333,20 +363,18 @@ def _pool_ref(data: Any, rois: Any, pooled_size: Axes, spatial_scale: float, lay
     kind = wide.dtype.type
     out = np.zeros((rois.shape[0], x.shape[1], *sizes), x.dtype)
     for r, region in enumerate(wide):
+        image = _image_ref(region, x)
         lines = []
         for d, (_, first, last) in enumerate(_PLACES):
-            begin, end = (
-                int(np.copysign(np.floor(abs(v) + kind(0.5)), v))
-                for v in (region[c] * kind(spatial_scale) for c in (first, last))
-            )
-            step = kind(max(end - begin + 1, 1)) / kind(sizes[d])
+            begin, end = (_rounded_ref(region[c] * kind(spatial_scale)) for c in (first, last))
+            step = dtypes.convert(np.int64(max(end - begin + 1, 1)), wide.dtype.name)[()] / kind(sizes[d])
             lines.append((begin, step))
         for place in np.ndindex(*sizes):
             window: list[Any] = []
             for (begin, step), b, extent in zip(lines, place, x.shape[2:], strict=True):
                 edges = int(np.floor(kind(b) * step)) + begin, int(np.ceil(kind(b + 1) * step)) + begin
                 window.append(slice(*(min(max(e, 0), extent) for e in edges)))
-            part = x[int(region[0])][(slice(None), *window)].reshape(x.shape[1], -1)
+            part = image[(slice(None), *window)].reshape(x.shape[1], -1)
             if part.shape[1]:
                 out[(r, slice(None), *place)] = part.max(axis=1)
     return np.transpose(out, np.argsort((plan.outer, plan.channel, *plan.spatial)))
@@ -366,5 +394,5 @@ def _pool_ref(data: Any, rois: Any, pooled_size: Axes, spatial_scale: float, lay
 def roi_pool(data: TensorType, rois: TensorType, pooled_size: Axes, spatial_scale: float, layout: str = "NCHW") -> Type:
     """Each region ``(batch, x0, y0, x1, y1)`` of ``rois`` ``(n, 5)``, scaled by ``spatial_scale`` and rounded, as
     ``pooled_size`` bins of its elements' maxima; 0 where a bin lies outside the image. Values as torchvision's
-    roi_pool; a batch out of range raises at run time."""
-    return _infer("vision.roi_pool", data, rois, pooled_size, layout)
+    roi_pool. A place that is NaN counts as 0, those beyond 2**61 as 2**61; a batch out of range raises at run time."""
+    return _infer("vision.roi_pool", data, rois, pooled_size, spatial_scale, layout)

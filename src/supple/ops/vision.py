@@ -11,7 +11,7 @@ from supple.base import dtypes
 from supple.build import te
 from supple.build.loops import Cell, do, loop, store, when, with_cells
 from supple.ir import expr as E
-from supple.ir.expr import IntImm, cast, const, int64
+from supple.ir.expr import cast, const, int64
 from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion
@@ -19,7 +19,7 @@ from supple.ir.types import TensorType, TupleType
 from supple.ops.activation import floating
 from supple.ops.declare import Floats, fail, operator, sample
 from supple.ops.normalize import softmax, wide_dtype
-from supple.ops.requirements import require_equal
+from supple.ops.requirements import require_at_least, require_equal
 from supple.ops.shapes import require_rank, same_dtype
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES
@@ -31,10 +31,9 @@ def require_extent(name: str, what: str, dim: Expr, wanted: Expr) -> None:
 
 
 def require_columns(name: str, dims: tuple[Expr, ...] | None, *columns: int) -> None:
-    last = dims[-1] if dims is not None else None
-    for column in columns:
-        if isinstance(last, IntImm) and column >= last.value:
-            fail(f"{name}: a row has no such element", f"an element below {last.value}", str(column))
+    """The last extent of an operand holds elements at these places."""
+    if dims is not None:
+        require_at_least(f"{name}: a row has no element {max(columns)}", max(columns) + 1, dims[-1])
 
 
 # ----------------------------------------------------------------------------------------------------- get_valid_counts
@@ -196,7 +195,7 @@ def _multibox_ref(
     scores = np.where(scores >= kind(threshold), scores, 0)
     if not keep_background:
         scores[:, :1] = 0
-    loc = dtypes.widened(loc_pred).reshape(loc_pred.shape[0], -1, 4)
+    loc = dtypes.widened(loc_pred).reshape(cls_pred.shape[0], cls_pred.shape[2], 4)
     corners = dtypes.widened(anchor)
     extent = corners[..., 2:] - corners[..., :2]
     middle = loc[..., :2] * np.array(variances[:2], wide.dtype) * extent + (corners[..., :2] + corners[..., 2:]) / 2
