@@ -18,7 +18,7 @@ from supple.ir.op import Fusion
 from supple.ir.types import TensorType, TupleType
 from supple.ops.activation import floating, reference_in_float32
 from supple.ops.declare import Axes, fail, operator, sample
-from supple.ops.reduce import reduce_tensor
+from supple.ops.reduce import mean_ref, reduce_tensor
 from supple.ops.requirements import require_equal
 from supple.ops.shapes import normalize_axes, normalize_axis
 from supple.sym.relate import tensor_dims
@@ -204,8 +204,8 @@ def _along(values: Any, axes: Sequence[int], ndim: int) -> Any:
 
 def _norm_ref(x: Any, axes: Sequence[int], epsilon: float) -> Any:
     wide = dtypes.widened(x)
-    mean = wide.mean(axis=tuple(axes), keepdims=True)
-    variance = np.square(wide - mean).mean(axis=tuple(axes), keepdims=True)
+    mean = mean_ref(wide, tuple(axes), True)
+    variance = mean_ref(np.square(wide - mean), tuple(axes), True)
     return (wide - mean) / np.sqrt(variance + wide.dtype.type(epsilon))
 
 
@@ -271,7 +271,7 @@ def _rms_norm_lower(data: te.TensorValue, weight: te.TensorValue, axes: Axes, ep
 def _rms_norm_ref(data: Any, weight: Any, axes: Axes, epsilon: float) -> Any:
     places = [a % data.ndim for a in axes or ()]
     wide = dtypes.widened(data)
-    mean = np.square(wide).mean(axis=tuple(places), keepdims=True)
+    mean = mean_ref(np.square(wide), tuple(places), True)
     value = wide / np.sqrt(mean + wide.dtype.type(epsilon)) * _along(weight, places, data.ndim)
     return value.astype(data.dtype)
 
@@ -368,8 +368,8 @@ def _batch_norm_ref(
     axes = tuple(d for d in range(data.ndim) if d != place)
     mean, var = moving_mean, moving_var
     if training:
-        mean = wide.mean(axis=axes)
-        var = np.square(wide - _along(mean, [place], data.ndim)).mean(axis=axes)
+        mean = mean_ref(wide, axes, False)
+        var = mean_ref(np.square(wide - _along(mean, [place], data.ndim)), axes, False)
 
     def channel(v: Any) -> Any:
         return _along(v.astype(wide.dtype), [place], data.ndim)

@@ -19,7 +19,7 @@ from supple.ops.activation import floating
 from supple.ops.declare import Axes, Sample, Shape, ShapeOf, fail, operator, sample
 from supple.ops.manipulate import shape_rank, shape_values
 from supple.ops.normalize import wide_dtype
-from supple.ops.reduce import reduce_tensor, reduce_type, reduced_dims
+from supple.ops.reduce import mean_ref, reduce_tensor, reduce_type, reduced_dims
 from supple.ops.shapes import is_one, normalize_axes
 from supple.ops.sort import sorted_indices
 from supple.sym.relate import dims_text, tensor, tensor_dims
@@ -52,8 +52,7 @@ def _spread(x: te.TensorValue, axis: Axes, keepdims: bool, root: bool) -> te.Ten
 
 def _spread_ref(x: Any, axis: Axes, keepdims: bool, root: bool) -> Any:
     wide = dtypes.widened(x)
-    gap = wide - wide.mean(axis=axis, keepdims=True)
-    value = np.square(gap).mean(axis=axis, keepdims=keepdims)
+    value = mean_ref(np.square(wide - mean_ref(wide, axis, True)), axis, keepdims)
     return np.asarray(np.sqrt(value) if root else value).astype(x.dtype)
 
 
