@@ -49,10 +49,9 @@ class Contraction:
 
 def operand_load(operand: Expr) -> BufferLoad:
     """The load of an operand."""
-    while isinstance(operand, E.Cast):
-        operand = operand.value
-    assert isinstance(operand, BufferLoad)
-    return operand
+    load = E.uncast(operand)
+    assert isinstance(load, BufferLoad)
+    return load
 
 
 def read_contraction(nest: Nest) -> Contraction | None:
@@ -68,7 +67,7 @@ def read_contraction(nest: Nest) -> Contraction | None:
     used: dict[int, list[Axis]] = {}
     panels: dict[int, int] = {}
     for number, operand in enumerate((x, y)):
-        if not isinstance(_strip(operand), BufferLoad):
+        if not isinstance(E.uncast(operand), BufferLoad):
             return None
         load = operand_load(operand)
         axes = [nest.axis(index) for index in load.indices]
@@ -120,11 +119,7 @@ def _panels(nest: Nest, load: BufferLoad) -> tuple[int, tuple[Axis, Axis]] | Non
     """The width of the panels and the axes (columns, reduction) of ``B[j // width, k, j % width]``, or None."""
     if len(load.indices) != 3:
         return None
-    panel, k, column = load.indices
-    while isinstance(panel, E.Cast):
-        panel = panel.value
-    while isinstance(column, E.Cast):
-        column = column.value
+    panel, k, column = map(E.uncast, load.indices)
     if not isinstance(panel, E.FloorDiv) or not isinstance(column, E.FloorMod):
         return None
     axis, other, inner = nest.axis(panel.a), nest.axis(column.a), nest.axis(k)
@@ -147,12 +142,6 @@ def _multiply_add(store: BufferStore) -> tuple[Expr, Expr] | None:
         if isinstance(load, BufferLoad) and is_same_place(store, load) and isinstance(product, E.Mul):
             return product.a, product.b
     return None
-
-
-def _strip(e: Expr) -> Expr:
-    while isinstance(e, E.Cast):
-        e = e.value
-    return e
 
 
 def _holds(group: list[Axis] | list[Axis | None], axis: Axis) -> bool:

@@ -105,7 +105,7 @@ def moves_operand(nest: Nest, own: Sequence[BufferLoad], producer: BufferStore) 
     if not isinstance(value, BufferLoad) or len(own) != 1 or not value.indices:
         return False
     variables = list(producer.indices)
-    places = [next((n for n, v in enumerate(variables) if v is _plain(i)), -1) for i in value.indices]
+    places = [next((n for n, v in enumerate(variables) if v is E.uncast(i)), -1) for i in value.indices]
     if sorted(places) != list(range(len(variables))):
         return False
     c = read_contraction(nest)
@@ -116,12 +116,6 @@ def moves_operand(nest: Nest, own: Sequence[BufferLoad], producer: BufferStore) 
     return c.panel is None and any(last is axis for axis in (*kept, *c.reduce))
 
 
-def _plain(e: Expr) -> Expr:
-    while isinstance(e, E.Cast):
-        e = e.value
-    return e
-
-
 def _count(extents: object) -> Expr:
     total: Expr = IntImm(1, "int64")
     for extent in extents:  # type: ignore[attr-defined]
@@ -129,27 +123,9 @@ def _count(extents: object) -> Expr:
     return SHAPES.simplify(total)
 
 
+@functools.lru_cache(maxsize=256)  # functions are what they are: their hash is their identity
 def summarize(func: PrimFunc) -> Summary:
     """The `Summary` of a loop function, found by reading its blocks (not by what its attributes say)."""
-    return _summarize(_Same(func))
-
-
-class _Same:
-    """A function as a key: by identity."""
-
-    def __init__(self, func: PrimFunc) -> None:
-        self.func = func
-
-    def __hash__(self) -> int:
-        return id(self.func)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.func is self.func
-
-
-@functools.lru_cache(maxsize=256)
-def _summarize(key: _Same) -> Summary:
-    func = key.func
     root = func.body
     if not isinstance(root, SBlockRealize) or root.block.iter_vars or root.block.match_buffers:
         return _opaque("its body has no blocks")

@@ -38,9 +38,8 @@ class Nest:
 
     def axis(self, e: Expr) -> Axis | None:
         """The axis whose variable an expression is (through widening casts), or None."""
-        while isinstance(e, E.Cast):
-            e = e.value
-        return next((a for a in self.axes if a.var is e), None)
+        var = E.uncast(e)
+        return next((a for a in self.axes if a.var is var), None)
 
     def depends(self, node: Node) -> list[Axis]:
         """The axes that occur in an expression."""
@@ -77,9 +76,7 @@ def read_nest(statement: Stmt) -> Nest | None:
     kinds: dict[int, bool] = {}
     mapping: dict[Var, Node] = {}
     for iter_var, value in zip(block.iter_vars, current.iter_values, strict=True):
-        inner = value
-        while isinstance(inner, E.Cast):
-            inner = inner.value
+        inner = E.uncast(value)
         if isinstance(inner, IntImm):  # a loop of one iteration
             mapping[iter_var.var] = E.cast(iter_var.var.dtype, inner)
             continue

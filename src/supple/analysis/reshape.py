@@ -58,15 +58,8 @@ def _covers(nest: Nest) -> bool:
     found = [nest.axis(i) for i in indices]
     some = [a for a in found if a is not None]
     rest = [i for i, a in zip(indices, found, strict=True) if a is None]
-    return len({id(a) for a in some}) == len(nest.axes) == len(some) and all(
-        isinstance(_plain(i), IntImm) for i in rest
-    )
-
-
-def _plain(index: Expr) -> Expr:
-    while isinstance(index, E.Cast):
-        index = index.value
-    return index
+    whole = len({id(a) for a in some}) == len(nest.axes) == len(some)
+    return whole and all(isinstance(E.uncast(i), IntImm) for i in rest)
 
 
 def _flat(indices: Sequence[Expr], shape: Sequence[Expr]) -> Expr:

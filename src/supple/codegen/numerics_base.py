@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from supple.base import dtypes
@@ -106,7 +107,11 @@ class Math:
     def nearest_integer(self, x: Value, factor: float = 1.0) -> tuple[Value, Value]:
         """The integer nearest to ``x * factor`` as a float and as an integer, with the limits of `nearest`."""
         whole, low_bits = self.nearest(x, factor)
-        return whole, self.b.op("sub", low_bits, self.to_bits_of_constant(1.5 * 2.0**self.mantissa))
+        return whole, self.integer(low_bits)
+
+    def integer(self, low_bits: Value) -> Value:
+        """The integer of which `nearest` gives the low bits."""
+        return self.b.op("sub", low_bits, self.to_bits_of_constant(1.5 * 2.0**self.mantissa))
 
     def exponent(self, low_bits: Value) -> Value:
         """An integer that is given by its low bits, where the exponent of a float is."""
@@ -121,19 +126,26 @@ class Math:
 
     def apart(self, name: str, body: Callable[[Math, Value], Value]) -> str:
         """The name of a function of its own, in which ``body`` computes a value from one of this dtype."""
-        full, kind = f"{name}.{suffix(self.dtype)}", llvm_type(self.dtype)
-        inner = Builder()
-        result = body(Math(inner, self.target, self.dtype), Value("%x", self.dtype))
-        inner.emit(f"ret {kind} {result.ref}")
-        for text in inner.declarations:
+        full, texts = _apart(name, body, self.target, self.dtype)
+        for text in texts:
             self.b.declare(text)
-        self.b.declare(f"define internal {kind} @{full}({kind} %x) noinline cold #0 {{\n{inner.body()}\n}}")
         return full
 
     def call(self, function: str, x: Value) -> Value:
         """What a function made by `apart` gives."""
         kind = llvm_type(self.dtype)
         return self.b.pure(f"call {kind} @{function}({kind} {x.ref})", self.dtype, (x,))
+
+    def mostly(
+        self, x: Value, limit: float, usual: Callable[[Math, Value], Value], name: str,
+        anywhere: Callable[[Math, Value], Value],
+    ) -> Value:  # fmt: skip
+        """``usual`` where all lanes are up to ``limit`` in magnitude. Any other lane sends all of them to ``anywhere``,
+        in a function apart, which must give the same bits where both are right."""
+        function = self.apart(name, anywhere)
+        if x.depth < self.b.depth:  # known outside: the branch below would hold it here
+            return self.call(function, x)
+        return self.b.unless(self.beyond(x, limit), usual(self, x), function, x)
 
     def to_bits_of_constant(self, value: float) -> Value:
         return self.to_bits(self.c(value))
@@ -146,6 +158,17 @@ class Math:
     def at_most(self, x: Value, high: float) -> Value:
         """``x`` up to a limit; NaN stays NaN."""
         return self.select(self.gt(x, self.c(high)), self.c(high), x)
+
+
+@functools.lru_cache(maxsize=256)
+def _apart(name: str, body: Callable[[Math, Value], Value], target: Target, dtype: str) -> tuple[str, frozenset[str]]:
+    """The name of the function of a body, and the texts of all that it needs, itself included."""
+    full, kind = f"{name}.{suffix(dtype)}", llvm_type(dtype)
+    inner = Builder()
+    result = body(Math(inner, target, dtype), Value("%x", dtype))
+    inner.emit(f"ret {kind} {result.ref}")
+    text = f"define internal {kind} @{full}({kind} %x) noinline cold #0 {{\n{inner.body()}\n}}"
+    return full, frozenset((*inner.declarations, text))
 
 
 def function(body: Callable[..., Value]) -> Function:

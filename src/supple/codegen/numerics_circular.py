@@ -76,13 +76,10 @@ def _reducing(name: str, finish: _Finish) -> Callable[[Math, Value], Value]:
         large = m.beyond(x, _LIMIT)
         return finish(m, x, m.select(large, exact, r), m.select(large, turns, quadrant))
 
-    def emit(m: Math, x: Value) -> Value:
-        apart = m.apart(name, anywhere)
-        if x.depth < m.b.depth:  # known outside: the branch below would hold it here
-            return m.call(apart, x)
-        return m.b.unless(m.beyond(x, _LIMIT), finish(m, x, *_reduced(m, x)), apart, x)
+    def usual(m: Math, x: Value) -> Value:
+        return finish(m, x, *_reduced(m, x))
 
-    return emit
+    return lambda m, x: m.mostly(x, _LIMIT, usual, name, anywhere)
 
 
 tan_of = _reducing("tan", _tan)

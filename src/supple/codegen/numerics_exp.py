@@ -36,23 +36,22 @@ def _exp_parts(m: Math, x: Value) -> tuple[Value, Value]:
 
 
 def exp_of(m: Math, x: Value) -> Value:
-    """Where no result is denormal or infinite its exponent is added to; other arguments go to a function apart. Both
-    ways give the same bits where both are right."""
-    if x.depth < m.b.depth:  # known outside: the branch below would hold it here
-        return _exp_anywhere(m, x)
-    limit = exp_limit(m)
-    power, n = _exp_parts(m, x)
-    usual = m.from_bits(m.b.op("add", m.to_bits(power), m.exponent(n)))
-    return m.b.unless(m.beyond(x, limit), usual, m.apart("exp", _exp_anywhere), x)
+    """Where no result is denormal or infinite its exponent is added to."""
+    return m.mostly(x, _limit(m), _exp_normal, "exp", _exp_anywhere)
 
 
-def exp_limit(m: Math) -> float:
+def _limit(m: Math) -> float:
     """Up to this magnitude of x, ``e**x`` and ``2**n`` next to it are normal numbers."""
     return 87.0 if m.bits == 32 else 708.0
 
 
+def _exp_normal(m: Math, x: Value) -> Value:
+    power, n = _exp_parts(m, x)
+    return m.from_bits(m.b.op("add", m.to_bits(power), m.exponent(n)))
+
+
 def exp_within(m: Math, x: Value) -> Value:
-    """``e**x`` for arguments up to `exp_limit` in magnitude, and NaN."""
+    """``e**x`` for arguments up to 87 (float64: 708) in magnitude, and NaN."""
     power, n = _exp_parts(m, x)
     return m.mul(power, m.from_bits(m.b.op("add", m.exponent(n), m.to_bits_of_constant(1.0))))
 
@@ -60,7 +59,7 @@ def exp_within(m: Math, x: Value) -> Value:
 def _exp_anywhere(m: Math, x: Value) -> Value:
     low, high = (-104.0, 89.0) if m.bits == 32 else (-746.0, 710.0)
     power, n = _exp_parts(m, m.clamp(x, low, high))
-    return m.scale(power, m.b.op("sub", n, m.to_bits_of_constant(1.5 * 2.0**m.mantissa)))
+    return m.scale(power, m.integer(n))
 
 
 def exp2_of(m: Math, x: Value) -> Value:

@@ -574,6 +574,13 @@ def cast(dtype: str, value: ExprLike) -> Expr:
     return Cast(dtype, value)
 
 
+def uncast(e: Expr) -> Expr:
+    """What a scalar expression converts, through any number of casts; itself where it is no cast."""
+    while isinstance(e, Cast):
+        e = e.value
+    return e
+
+
 def match_dtypes(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
     """Both operands in one dtype: literals follow the other operand, the narrower is widened, ints go to floats."""
     if not isinstance(a, Expr) and not isinstance(b, Expr):

@@ -29,6 +29,15 @@ def post_order(root: Node) -> Iterator[Node]:
 
 def pre_order(root: Node) -> Iterator[Node]:
     """Every node below and including ``root`` once, parents first."""
+    return _parents_first(root, children)
+
+
+def statements(root: Node) -> Iterator[Stmt]:
+    """Every statement below and including ``root`` once, parents first. Expressions hold none, so none is entered."""
+    return (node for node in _parents_first(root, _statements_below) if isinstance(node, Stmt))
+
+
+def _parents_first(root: Node, below: Callable[[Node], list[Node]]) -> Iterator[Node]:
     seen: set[int] = set()
     stack = [root]
     while stack:
@@ -36,24 +45,7 @@ def pre_order(root: Node) -> Iterator[Node]:
         if id(current) not in seen:
             seen.add(id(current))
             yield current
-            below = children(current)
-            below.reverse()
-            stack.extend(below)
-
-
-def statements(root: Node) -> Iterator[Stmt]:
-    """Every statement below and including ``root`` once, parents first. Expressions hold none, so none is entered."""
-    seen: set[int] = set()
-    stack = [root]
-    while stack:
-        current = stack.pop()
-        if id(current) not in seen:
-            seen.add(id(current))
-            if isinstance(current, Stmt):
-                yield current
-            below = _statements_below(current)
-            below.reverse()
-            stack.extend(below)
+            stack.extend(reversed(below(current)))
 
 
 def _statements_below(parent: Node) -> list[Node]:

@@ -302,9 +302,8 @@ class Checker:
 
 def bare_symbol(dim: Expr | None) -> Var | None:
     """The variable that a dimension consists of (through widening casts), or None."""
-    while isinstance(dim, E.Cast):
-        dim = dim.value
-    return dim if isinstance(dim, Var) else None
+    symbol = None if dim is None else E.uncast(dim)
+    return symbol if isinstance(symbol, Var) else None
 
 
 def widen(e: Expr, mapping: Mapping[int, Expr]) -> Expr:

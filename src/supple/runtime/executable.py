@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,15 @@ from supple.runtime.closure import Closure
 from supple.runtime.entry import FastEntry
 from supple.runtime.native import Library, load_objects, runtime
 from supple.runtime.packed import get_global_func
-from supple.runtime.signature import FunctionInfo, TensorSpec, fast_plan, header_words, make_converter
+from supple.runtime.signature import (
+    FunctionInfo,
+    TensorSpec,
+    fast_plan,
+    header_words,
+    in_order,
+    make_converter,
+    wrong_count,
+)
 from supple.runtime.tensor import NDArray
 
 _KEPT_ACTIVATIONS = 8
@@ -102,14 +110,7 @@ class Executable:
 
     def __getitem__(self, name: str) -> CompiledFunction:
         """The function of that name; raises ``KeyError`` with close names for a miss."""
-        function = self._functions.get(name) if isinstance(name, str) else None
-        if function is None:
-            known = ", ".join(self._functions) or "none"
-            raise KeyError(
-                f"the executable has no function {name!r}"
-                f"{did_you_mean(str(name), self._functions)} (functions: {known})"
-            )
-        return function
+        return function_named(self._functions, name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._functions
@@ -192,7 +193,7 @@ class CompiledFunction:
     def _call(self, args: tuple[Any, ...], captured: Sequence[int], kind: str) -> Any:
         converters = self._converters[len(captured) :] if captured else self._converters
         if len(args) != len(converters):
-            raise ArgumentError(self._wrong_count(len(args), len(captured)))
+            raise wrong_count(self.info.title, self._names(len(captured)), len(args))
         if self._calls_python:
             require_headroom()
         try:
@@ -231,24 +232,10 @@ class CompiledFunction:
     def in_order(self, args: tuple[Any, ...], named: Mapping[str, Any], captured: int = 0) -> tuple[Any, ...]:
         """All arguments in the order of the parameters (but the first ``captured``); raises `ArgumentError` where names
         or number do not fit."""
-        names = [p.name for p in self.info.params[captured:]]
-        if len(args) > len(names):
-            raise ArgumentError(self._wrong_count(len(args) + len(named), captured))
-        for name in named:
-            if name not in names:
-                raise ArgumentError(f"{self.info.title}: no parameter {name!r}{did_you_mean(name, names)}")
-            if name in names[: len(args)]:
-                raise ArgumentError(f"{self.info.title}: parameter {name}: given by position and by name")
-        rest = names[len(args) :]
-        absent = [name for name in rest if name not in named]
-        if absent:
-            raise ArgumentError(f"{self.info.title}: no argument for {', '.join(absent)}")
-        return (*args, *(named[name] for name in rest))
+        return in_order(self.info.title, self._names(captured), args, named)
 
-    def _wrong_count(self, count: int, captured: int) -> str:
-        names = ", ".join(p.name for p in self.info.params[captured:])
-        expected = len(self._converters) - captured
-        return f"{self.info.title}: expected {expected} argument{'' if expected == 1 else 's'} ({names}), got {count}"
+    def _names(self, captured: int) -> list[str]:
+        return [p.name for p in self.info.params[captured:]]
 
     def _refuse_overlap(self, activation: Activation) -> None:
         ranges: list[tuple[int, int, str] | None] = []
@@ -318,6 +305,19 @@ _PYTHON: Mapping[str, Callable[[Executable, PackedCall], Callable[..., Any]]] = 
     "assert": lambda executable, call: functools.partial(fail_assertion, format=call.format),
 }
 """What compiled code calls in Python, by the kind of the call."""
+
+
+Found = TypeVar("Found")
+
+
+def function_named(functions: Mapping[str, Found], name: object) -> Found:
+    """One of an executable's functions; raises ``KeyError`` with close names for a miss."""
+    function = functions.get(name) if isinstance(name, str) else None
+    if function is None:
+        known = ", ".join(functions) or "none"
+        close = did_you_mean(str(name), functions)
+        raise KeyError(f"the executable has no function {name!r}{close} (functions: {known})")
+    return function
 
 
 class Running(threading.local):

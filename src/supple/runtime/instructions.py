@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
-from supple.base.errors import ArgumentError, ExecutionError, NotSupportedError
+from supple.base.errors import ExecutionError, NotSupportedError
 from supple.base.registry import did_you_mean
-from supple.runtime.executable import RUNNING
+from supple.runtime.executable import RUNNING, function_named
 from supple.runtime.packed import get_global_func
+from supple.runtime.signature import in_order, wrong_count
 from supple.runtime.tensor import ShapeTuple, Tensor
 
 _KIND_SHIFT = 56
@@ -115,6 +116,7 @@ class InstructionExecutable:
 
     def __init__(self, names: Mapping[str, VMFuncKind], functions: Sequence[VMFunction], constants: Sequence[Any]):
         self.names = dict(names)
+        self.by_number = tuple(self.names)
         self.constants = tuple(constants)
         self.machine: weakref.ref[Any] = weakref.ref(self)
         self._functions = {f.name: f for f in functions}
@@ -126,14 +128,7 @@ class InstructionExecutable:
 
     def __getitem__(self, name: str) -> InstructionFunction:
         """The function of that name; raises ``KeyError`` with close names for a miss."""
-        function = self._functions.get(name) if isinstance(name, str) else None
-        if function is None:
-            known = ", ".join(self._functions) or "none"
-            raise KeyError(
-                f"the executable has no function {name!r}"
-                f"{did_you_mean(str(name), self._functions)} (functions: {known})"
-            )
-        return InstructionFunction(self, function)
+        return InstructionFunction(self, function_named(self._functions, name))
 
     def __contains__(self, name: object) -> bool:
         return name in self._functions
@@ -201,7 +196,7 @@ class InstructionFunction:
         if named:
             args = self.in_order(args, named)
         if len(args) != len(self.info.params):
-            raise ArgumentError(self._wrong_count(len(args)))
+            raise wrong_count(self.info.name, self.info.params, len(args))
         return _run(self.executable, self._function, tuple(_taken(a) for a in args))
 
     def __repr__(self) -> str:
@@ -209,20 +204,7 @@ class InstructionFunction:
 
     def in_order(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """All arguments in the order of the parameters; raises `ArgumentError` where names or number do not fit."""
-        names = self.info.params
-        for name in named:
-            if name not in names:
-                raise ArgumentError(f"{self.info.name}: no parameter {name!r}{did_you_mean(name, names)}")
-            if name in names[: len(args)]:
-                raise ArgumentError(f"{self.info.name}: parameter {name}: given by position and by name")
-        rest = [n for n in names[len(args) :] if n in named]
-        if len(args) + len(rest) != len(names):
-            raise ArgumentError(self._wrong_count(len(args) + len(named)))
-        return (*args, *(named[n] for n in rest))
-
-    def _wrong_count(self, count: int) -> str:
-        params = self.info.params
-        return f"{self.info.name}: expected {len(params)} arguments ({', '.join(params)}), got {count}"
+        return in_order(self.info.name, self.info.params, args, named)
 
 
 def _taken(value: Any) -> Any:
@@ -264,7 +246,7 @@ def _operand(executable: InstructionExecutable, registers: list[Any], operand: i
     if kind == ArgKind.CONSTANT:
         return executable.constants[value]
     if kind == ArgKind.FUNCTION:
-        return _callee(executable, list(executable.names)[value])
+        return _callee(executable, executable.by_number[value])
     if value == SpecialReg.VM_STATE:
         return RUNNING.machine
     return None if value == SpecialReg.VOID_ARG else registers[value]
@@ -289,44 +271,52 @@ def _call(executable: InstructionExecutable, name: str, values: tuple[Any, ...])
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
-def _register(value: int) -> str:
-    names = {int(SpecialReg.VOID_ARG): "%void", int(SpecialReg.VM_STATE): "%vm"}
-    return names.get(value, f"%{value}")
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """How operands are written: the two special registers, and what stands for a number or name."""
+
+    void: str
+    machine: str
+    register: str
+    function: str
+    immediate: str
+    constant: str
+
+    def reg(self, value: int) -> str:
+        """A register."""
+        special = {int(SpecialReg.VOID_ARG): self.void, int(SpecialReg.VM_STATE): self.machine}
+        return special.get(value, self.register.format(value))
+
+    def operands(self, operands: Sequence[int], executable: InstructionExecutable) -> str:
+        """Operands with commas between."""
+        return ", ".join(self._operand(*_decode(operand), executable) for operand in operands)
+
+    def _operand(self, kind: ArgKind, value: int, executable: InstructionExecutable) -> str:
+        if kind == ArgKind.REGISTER:
+            return self.reg(value)
+        if kind == ArgKind.FUNCTION:
+            return self.function.format(executable.by_number[value])
+        return (self.immediate if kind == ArgKind.IMMEDIATE else self.constant).format(value)
 
 
-def _operand_text(operand: int, executable: InstructionExecutable) -> str:
-    kind, value = _decode(operand)
-    if kind == ArgKind.REGISTER:
-        return _register(value)
-    if kind == ArgKind.FUNCTION:
-        return f"f[{list(executable.names)[value]}]"
-    return f"i{value}" if kind == ArgKind.IMMEDIATE else f"c[{value}]"
-
-
-def _operand_python(operand: int, executable: InstructionExecutable) -> str:
-    kind, value = _decode(operand)
-    if kind == ArgKind.REGISTER:
-        special = {int(SpecialReg.VOID_ARG): "ib.void_arg()", int(SpecialReg.VM_STATE): "ib.vm_state()"}
-        return special.get(value, f"ib.r({value})")
-    if kind == ArgKind.FUNCTION:
-        return f'ib.f("{list(executable.names)[value]}")'
-    return f"ib.imm({value})" if kind == ArgKind.IMMEDIATE else f"ib.c({value})"
+_TEXT = _Style("%void", "%vm", "%{}", "f[{}]", "i{}", "c[{}]")
+_PYTHON = _Style("ib.void_arg()", "ib.vm_state()", "ib.r({})", 'ib.f("{}")', "ib.imm({})", "ib.c({})")
 
 
 def _line(instruction: Instruction, executable: InstructionExecutable) -> str:
     if isinstance(instruction, CallInstruction):
-        inputs = ", ".join(_operand_text(a, executable) for a in instruction.args)
-        return f"  {'call':<6}{instruction.name:<16} in: {inputs:<12} dst: {_register(instruction.dst)}"
+        inputs = _TEXT.operands(instruction.args, executable)
+        return f"  {'call':<6}{instruction.name:<16} in: {inputs:<12} dst: {_TEXT.reg(instruction.dst)}"
     if isinstance(instruction, Ret):
-        return f"  {'ret':<6}{_register(instruction.result)}"
+        return f"  {'ret':<6}{_TEXT.reg(instruction.result)}"
     if isinstance(instruction, Goto):
         return f"  {'goto':<6}{instruction.offset}"
-    return f"  {'If':<6}{_register(instruction.cond)}, {instruction.false_offset}"
+    return f"  {'If':<6}{_TEXT.reg(instruction.cond)}, {instruction.false_offset}"
 
 
 def _python(instruction: Instruction, executable: InstructionExecutable) -> str:
     if isinstance(instruction, CallInstruction):
-        args = ", ".join(_operand_python(a, executable) for a in instruction.args)
+        args = _PYTHON.operands(instruction.args, executable)
         dst = "" if instruction.dst == SpecialReg.VOID_ARG else f", dst=ib.r({instruction.dst})"
         return f'ib.emit_call("{instruction.name}", args=[{args}]{dst})'
     if isinstance(instruction, Ret):

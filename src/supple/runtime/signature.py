@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from supple.base import dtypes
 from supple.base.errors import ArgumentError
+from supple.base.registry import did_you_mean
 from supple.runtime import abi
 from supple.runtime.boxing import box_array, box_for, box_shape, check_number, compact, describe, kind_of
 from supple.runtime.native import runtime
@@ -126,6 +127,29 @@ class FunctionInfo:
     def __str__(self) -> str:
         params = ", ".join(f"{p.name}: {p.spec.text}" for p in self.params)
         return f"{self.name}({params})" + (f" -> {self.result}" if self.result else "")
+
+
+def in_order(title: str, names: Sequence[str], args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """All arguments of a function in the order of its parameters; raises `ArgumentError` where names or number do not
+    fit. ``title`` is what messages call the function."""
+    if len(args) > len(names):
+        raise wrong_count(title, names, len(args) + len(named))
+    for name in named:
+        if name not in names:
+            raise ArgumentError(f"{title}: no parameter {name!r}{did_you_mean(name, names)}")
+        if name in names[: len(args)]:
+            raise ArgumentError(f"{title}: parameter {name}: given by position and by name")
+    rest = names[len(args) :]
+    absent = [name for name in rest if name not in named]
+    if absent:
+        raise ArgumentError(f"{title}: no argument for {', '.join(absent)}")
+    return (*args, *(named[name] for name in rest))
+
+
+def wrong_count(title: str, names: Sequence[str], count: int) -> ArgumentError:
+    """The error of a call with another number of arguments."""
+    plural = "" if len(names) == 1 else "s"
+    return ArgumentError(f"{title}: expected {len(names)} argument{plural} ({', '.join(names)}), got {count}")
 
 
 def header_words(spec: Spec) -> int:

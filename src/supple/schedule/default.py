@@ -80,17 +80,18 @@ def _statements(
     statements = list(body.seq) if isinstance(body, SeqStmt) else [body]
     nests = [_proved_nest(s, scalars) for s in statements]
     _merge_initialisations(statements, nests)
+    contractions = [None if nest is None else read_contraction(nest) for nest in nests]
+    joinable = [nest if c is None else None for nest, c in zip(nests, contractions, strict=True)]
     made: list[Stmt] = []
     position = 0
     while position < len(statements):
-        nest = nests[position]
-        contraction = None if nest is None else read_contraction(nest)
+        nest, contraction = nests[position], contractions[position]
         if contraction is not None:
             epilogue, taken = _epilogue(contraction, statements, nests, position, temporaries)
             made.append(schedule_contraction(contraction, target, epilogue))
             position += 1 + taken
             continue
-        rows = _rows(statements, nests, position, temporaries, exclusive, target)
+        rows = _rows(statements, joinable, position, temporaries, exclusive, target)
         if rows is not None:
             made.append(rows[0])
             position += rows[1]
@@ -159,18 +160,16 @@ def _one(nest: Nest, target: Target) -> Stmt | None:
 
 
 def _rows(
-    statements: list[Stmt], nests: list[Nest | None], position: int, temporaries: Sequence[Var], exclusive: bool,
+    statements: list[Stmt], nests: Sequence[Nest | None], position: int, temporaries: Sequence[Var], exclusive: bool,
     target: Target,
 ) -> tuple[Stmt, int] | None:  # fmt: skip
     """The nests from a position on that run together row by row, and how many they are."""
-    following = nests[position:]
-    stop = next((i for i, n in enumerate(following) if n is None or read_contraction(n) is not None), len(following))
 
     def is_own(buffer: Var, count: int) -> bool:
         others = [*statements[:position], *statements[position + count :]]
         return any(buffer is t for t in temporaries) and not _mentions(others, buffer)
 
-    return join_rows(following[:stop], is_own, exclusive, target, lambda nest: _one(nest, target))
+    return join_rows(nests[position:], is_own, exclusive, target, lambda nest: _one(nest, target))
 
 
 # ----------------------------------------------------------------------------------------------------------- epilogues

@@ -168,10 +168,10 @@ def _join(group: Sequence[Nest], depth: int, own: Sequence[Var], exclusive: bool
     made: list[Stmt] = []
     for nest in group:
         inner = _within(nest, depth, names, private, kept)
-        statement = inner.store if not inner.axes else rule(inner)
+        statement = L.proved(inner.store) if not inner.axes else rule(inner)
         if statement is None:
             return None
-        made.append(L.proved(_serial(statement)))
+        made.append(_serial(statement))
 
     def body(at: dict[Var, Expr]) -> Stmt:
         placed = L.at(L.block(*made), {name: at[axis.var] for name, axis in zip(names, rows, strict=True)})
