@@ -454,9 +454,19 @@ done:
 ; allocates or frees directly.
 
 define ptr @arena_get(i64 %bytes) {
+  ; from half a large page on: whole large pages, less the header
+  %large = icmp uge i64 %bytes, 1048576
+  %fits = icmp ult i64 %bytes, 4611686018427387904
+  %rounds = and i1 %large, %fits
+  %up = add i64 %bytes, 2097215
+  %pages = and i64 %up, -2097152
+  %whole = sub i64 %pages, 64
+  %size = select i1 %rounds, i64 %whole, i64 %bytes
   %spare = add i64 %bytes, 65536
-  %most = shl i64 %spare, 2
-  %arena = call ptr @arena_take(i64 %bytes, i64 %most)
+  %less = shl i64 %spare, 2
+  %more = icmp ugt i64 %less, %size
+  %most = select i1 %more, i64 %less, i64 %size
+  %arena = call ptr @arena_take(i64 %size, i64 %most, i64 1048576)
   ret ptr %arena
 }
 
@@ -464,7 +474,7 @@ define ptr @arena_get(i64 %bytes) {
 define internal ptr @block_get(i64 %bytes) {
   %quarter = lshr i64 %bytes, 2
   %most = add i64 %bytes, %quarter
-  %block = call ptr @arena_take(i64 %bytes, i64 %most)
+  %block = call ptr @arena_take(i64 %bytes, i64 %most, i64 4194304)
   %none = icmp eq ptr %block, null
   br i1 %none, label %done, label %count
 count:
@@ -480,8 +490,8 @@ define internal void @block_put(ptr %block) {
   ret void
 }
 
-; memory of at least some bytes, and at most some others
-define internal ptr @arena_take(i64 %bytes, i64 %most) {
+; memory of at least some bytes, and at most some others; that of many bytes begins with a large page
+define internal ptr @arena_take(i64 %bytes, i64 %most, i64 %many) {
   %got = cmpxchg ptr @arena_lock, i32 0, i32 1 acquire monotonic
   %mine = extractvalue { i32, i1 } %got, 1
   br i1 %mine, label %search, label %fresh
@@ -531,17 +541,27 @@ fresh:
   %fits = icmp ult i64 %bytes, 4611686018427387904
   br i1 %fits, label %allocate, label %fail
 allocate:
-  %total = add i64 %bytes, 128
-  %base = call ptr @malloc(i64 %total)
+  %large = icmp uge i64 %bytes, %many
+  %align = select i1 %large, i64 2097152, i64 64
+  %total = add i64 %bytes, 64
+  %room = add i64 %total, %align
+  %base = call ptr @malloc(i64 %room)
   %none = icmp eq ptr %base, null
-  br i1 %none, label %fail, label %align
-align:
-  call void @use_large_pages(ptr %base, i64 %total)
+  br i1 %none, label %fail, label %begin
+begin:
   %address = ptrtoint ptr %base to i64
-  %up = add i64 %address, 79
-  %aligned = and i64 %up, -64
+  %last = sub i64 %align, 1
+  %up = add i64 %address, %last
+  %mask = sub i64 0, %align
+  %aligned = and i64 %up, %mask
   %offset = sub i64 %aligned, %address
-  %arena = getelementptr i8, ptr %base, i64 %offset
+  %first = getelementptr i8, ptr %base, i64 %offset
+  br i1 %large, label %ask, label %head
+ask:
+  call void @use_large_pages(ptr %first, i64 %total)
+  br label %head
+head:
+  %arena = getelementptr i8, ptr %first, i64 64
   %base.at = getelementptr i8, ptr %arena, i64 -16
   store ptr %base, ptr %base.at
   %bytes.at = getelementptr i8, ptr %arena, i64 -8

@@ -81,9 +81,6 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; Where the system gives large pages to who asks (Linux), a block that fills some asks for them.
 define internal void @use_large_pages(ptr %memory, i64 %bytes) {
-  %large = icmp uge i64 %bytes, 4194304
-  br i1 %large, label %ask, label %done
-ask:
   %address = ptrtoint ptr %memory to i64
   %up = add i64 %address, 4095
   %first = and i64 %up, -4096
@@ -92,8 +89,6 @@ ask:
   %whole = and i64 %length, -4096
   %page = inttoptr i64 %first to ptr
   %ignored = call i32 @madvise(ptr %page, i64 %whole, i32 14)
-  br label %done
-done:
   ret void
 }
 

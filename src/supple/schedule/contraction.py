@@ -5,10 +5,10 @@ What ``C[i, j] += A[i, k] * B[k, j]`` becomes (6 x 16 tiles; the numbers follow 
     if M >= PACK_ROWS:
         for jo in T.parallel(N / 16):                  # B in panels of 16 columns, contiguous along k
             Bp[jo, k, 0:16] = B[k, jo*16 : jo*16+16]
-        for ko in blocks of k whose panels stay in cache:      # one, unless K is large
-            for ib in T.parallel(blocks of rows whose A stays in cache; with few rows: and of one panel each):
-                for jo in range(N / 16, or the block's panel):
-                    for io in the block's tiles of 6 rows:     # the last one ends at the last row
+        for ko in blocks of k for which 6 rows of A stay in the first-level cache:      # one, unless K is large
+            for ib in T.parallel(blocks of rows; with few rows: of all rows and some panels):
+                for io in the block's tiles of 6 rows:         # the last one ends at the last row
+                    for jo in range(N / 16, or the block's panels):
                         acc[6, 16] = init, or what the block of k before left
                         for k in the block:
                             acc[r, 0:16] = fma(A[6*io+r, k], Bp[jo, k, 0:16], acc[r, 0:16])   # r unrolled
@@ -16,6 +16,12 @@ What ``C[i, j] += A[i, k] * B[k, j]`` becomes (6 x 16 tiles; the numbers follow 
     else:
         four rows, two or one, 16, 32 or 64 columns at a time, B read in place (some of its rows at a time for all
         columns, when B is larger than the cache)
+
+Panels stream past a tile's rows of A, and the result is written row by row: both run on where the last tile ended,
+which hardware prefetches. (With a panel held and A streaming, each tile's rows of the result begin six new streams, and
+products of 1024 and more take 10 to 20% longer.) Where there are panels enough to pay for it, the tile's rows of A are
+copied before: side by side they do not compete for the same lines of the cache, narrow floats are widened once, and a
+transposed A is gathered once.
 
 Integers of 8 and 16 bits that are summed in 32 bits are packed in pairs along k: one instruction multiplies both and
 adds the products, and k counts pairs.
@@ -52,9 +58,11 @@ from supple.schedule.tiles import (
     BLOCKS_EACH,
     LEAST_TILES,
     PACK_ROWS,
+    PANELS_BYTES,
     ROWS_TO_SHARE,
     SMALL_ROWS,
     SMALL_WORK,
+    STEPS,
     STREAM_ROWS,
     Block,
     Part,
@@ -83,8 +91,7 @@ class ContractionRule(Operands):
 
         def with_buffers(at: dict[Var, Expr]) -> Stmt:
             made = body(at)
-            buffers = (self.packed, self.partial, self.wide)
-            return L.block(*(AllocBuffer(b) for b in buffers if b is not None), made)
+            return L.block(*(AllocBuffer(b) for b in self.buffers), made)
 
         around = L.parallel_around if self._shares(outer) else L.around
         return L.proved(around(outer, {}, with_buffers))
@@ -109,22 +116,22 @@ class ContractionRule(Operands):
     # -------------------------------------------------------------------------------------------------------- many rows
 
     def _packed(self, at: dict[Var, Expr]) -> Stmt:
-        if not (multiplies_pairs(self.c, self.target) and self._rows_are_counted()):
+        if self.pairs or not (multiplies_pairs(self.c, self.target) and self._rows_are_counted()):
             return self._packed_panels(at)
-        self.pairs, self.K = True, L.ceildiv(self.K, 2)
-        made = self._packed_panels(at)
-        self.pairs, self.K = False, L.plain(self.k.extent)
+        joined = ContractionRule(self.c, self.target, self.epilogue, pairs=True)
+        made = joined._packed_panels(at)
+        self.buffers.extend(joined.buffers)
         return made
 
     def _packed_panels(self, at: dict[Var, Expr]) -> Stmt:
-        tile = self.many
+        tile, depth = self.many, self._depth(self.many)
         panels = L.ceildiv(self.N, tile.columns)
-        size = dtypes.nbytes(self.c.dtype) * tile.columns
-        depth, count = L.constant(self.K), L.constant(panels)
-        if depth and count and depth * count * size > self.target.l2_bytes and self._rows_are_counted():
-            return self._packed_by_blocks(at, tile, depth, count)
-        self.packed = Buffer("packed", (panels, self.K, L.number(tile.columns)), self.c.dtype)
-        packed = self.packed
+        count, known = L.constant(panels), L.constant(self.K)
+        block, width = self._panels_at_a_time(tile), L.number(tile.columns)
+        if count and known and count * known > block * depth and self._rows_are_counted():
+            packed = self._buffer("packed", (L.number(min(block, count)), L.number(depth), width))
+            return self._packed_by_blocks(at, tile, panels, packed)
+        packed = self._buffer("packed", (panels, self.K, width))
 
         def source(panel: Expr, k: Expr, column: Expr) -> Expr:
             return BufferLoad(packed, (panel, k, column))
@@ -137,28 +144,19 @@ class ContractionRule(Operands):
         """Whether packing starts only when there are rows for a tile, and no loop over rows would repeat it."""
         return self.idempotent and bool(self.c.rows) and not self.outer_rows
 
-    def _packed_by_blocks(self, at: dict[Var, Expr], tile: Tile, depth: int, panels: int) -> Stmt:
-        """A right operand larger than the cache: a block of it is packed and used for all rows before the next."""
-        block_depth = min(depth, self._depth(tile))
-        size = dtypes.nbytes(self.c.dtype) * tile.columns * block_depth
-        count = min(panels, max(1, 2 * self.target.l2_bytes // size))
-        self.packed = Buffer("packed", (L.number(count), L.number(block_depth), L.number(tile.columns)), self.c.dtype)
-        packed = self.packed
-        in_all = L.number(panels)
+    def _packed_by_blocks(self, at: dict[Var, Expr], tile: Tile, panels: Expr, packed: Var) -> Stmt:
+        """A right operand larger than a block: a block of it is packed and used for all rows before the next."""
 
-        def block_of(nb: Expr, ko: Expr, part: Callable[[Expr], Part] | None) -> Stmt:
-            first_panel, first_k = L.mul(nb, count), L.mul(ko, block_depth)
-            here = in_all if count == panels else L.plain(E.Min(L.number(count), E.Sub(in_all, first_panel)))
-            rows = L.plain(E.Min(L.number(block_depth), E.Sub(self.K, first_k)))
+        def block_of(first_panel: Expr, here: Expr, part: Callable[[Expr], Part] | None) -> Stmt:
+            first_k, rows = self._extent(None if part is None else part(L.number(0)))
 
             def source(panel: Expr, k: Expr, column: Expr) -> Expr:
                 return BufferLoad(packed, (E.Sub(panel, first_panel), E.Sub(k, first_k), column))
 
-            pack = self._pack(at, packed, tile, Block(first_panel, here, in_all, first_k, rows))
+            pack = self._pack(at, packed, tile, Block(first_panel, here, panels, first_k, rows))
             return L.block(pack, self._sweep(at, tile, first_panel, here, source, part))
 
-        return self._with_wide_left(at, lambda: L.loop("nb", -(-panels // count), lambda nb: self._by_parts(
-            tile, in_all, lambda ko, part: block_of(nb, ko, part))))  # fmt: skip
+        return self._in_blocks(tile, panels, block_of)
 
     def _given_panels(self, at: dict[Var, Expr]) -> Stmt:
         """The right operand is stored in panels of a tile's width."""
@@ -174,41 +172,45 @@ class ContractionRule(Operands):
         return L.around(self.outer_rows, at, lambda inner: self._blocked(inner, self.many, panels, source))
 
     def _depth(self, tile: Tile) -> int:
-        """How much of the reduction a block takes: its panels stay in the second-level cache."""
-        size = dtypes.nbytes(self.c.dtype)
-        return max(128, self.target.l2_bytes // 16 // (tile.columns * size) // 64 * 64)
+        """How much of the reduction a block takes: a tile's rows of A stay in the first-level cache."""
+        in_cache = self.target.l1_bytes * 3 // 4 // (tile.rows * dtypes.nbytes(self.c.dtype)) // 8 * 8
+        known = L.constant(self.K)
+        if known is None:
+            return in_cache // 2
+        if known <= in_cache:
+            return max(1, known)
+        parts = -(-known // (in_cache * 3 // 4))  # about as long as each other: a short one would not pay for itself
+        return -(-known // parts // 8) * 8
+
+    def _panels_at_a_time(self, tile: Tile) -> int:
+        """How many panels a block has: they come from the second-level cache, and from the next as fast as needed."""
+        size = dtypes.nbytes(self.c.dtype) * tile.columns * self._depth(tile)
+        return max(1, max(self.target.l2_bytes, PANELS_BYTES) // size)
 
     def _sweep(
         self, at: dict[Var, Expr], tile: Tile, first_panel: Expr, panels: Expr,
         source: Callable[[Expr, Expr, Expr], Expr], part: Callable[[Expr], Part] | None,
     ) -> Stmt:  # fmt: skip
-        """Blocks of row tiles whose part of A stays in the second-level cache, each with some panels of B.
+        """Tiles of rows, each with all panels of a block of B.
 
-        Threads share the blocks; where there are few rows, a block takes one panel only, so that they share panels.
+        Threads share blocks of row tiles; where there are few rows, they share panels.
         """
         full = self._full_tiles(tile)
-        depth = self._depth(tile)
-        known = L.constant(self.K)
-        most: Expr
-        rows_in_cache = max(1, self.target.l2_bytes // 4 // (tile.rows * dtypes.nbytes(self.c.dtype)))
-        if known is not None:
-            most = L.number(max(1, rows_in_cache // max(1, min(known, depth))))
-        else:
-            used = E.Min(E.Max(self.K, L.number(1)), L.number(depth))
-            most = E.Max(E.FloorDiv(L.number(rows_in_cache), used), L.number(1))
         sizes = L.Sizes()
         cores = max(1, self.target.cores)
-        many = L.at_least(full, -(-ROWS_TO_SHARE // tile.rows))
-        fewest = sizes.bind("fewest", L.ratio(full, most))
-        # enough blocks for a thread that comes late to leave some to the others, but not of less than a few tiles
-        few = E.Min(L.number(BLOCKS_EACH * cores), L.div(full, LEAST_TILES))
-        shared = sizes.bind(
-            "shared", L.choose(many, L.plain(E.Max(L.mul(L.ceildiv(fewest, cores), cores), few)), fewest)
-        )
-        per_block = sizes.bind("per_block", L.plain(E.Max(L.ratio(full, shared), L.number(1))))
+        if cores == 1:
+            wanted_blocks: Expr = L.number(1)
+            wanted_groups: Expr = L.number(1)
+        else:
+            many = L.at_least(full, -(-ROWS_TO_SHARE // tile.rows))
+            # enough blocks for a thread that comes late to leave some to the others, but not of less than a few tiles
+            few_tiles = E.Max(E.Min(L.number(BLOCKS_EACH * cores), L.div(full, LEAST_TILES)), L.number(1))
+            wanted_blocks = sizes.bind("wanted", L.choose(many, L.plain(few_tiles), L.number(1)))
+            beside = L.plain(E.Max(L.ratio(L.number(cores), wanted_blocks), L.number(1)))
+            wanted_groups = L.choose(many, beside, L.plain(E.Min(L.number(BLOCKS_EACH * cores), panels)))
+        per_block = sizes.bind("per_block", L.plain(E.Max(L.ratio(full, wanted_blocks), L.number(1))))
         blocks = sizes.bind("blocks", L.ratio(full, per_block))
-        wanted = L.choose(many, L.plain(E.Max(L.ratio(L.number(cores), blocks), L.number(1))), panels)
-        per_group = sizes.bind("per_group", L.plain(E.Max(L.ratio(panels, wanted), L.number(1))))
+        per_group = sizes.bind("per_group", L.plain(E.Max(L.ratio(panels, wanted_groups), L.number(1))))
         groups = sizes.bind("groups", L.ratio(panels, per_group))
 
         def block_of(unit: Expr) -> Stmt:
@@ -218,34 +220,51 @@ class ContractionRule(Operands):
             count = E.Min(per_block, E.Sub(full, first))
             here = L.plain(E.Min(per_group, L.sub(panels, panel)))
 
-            def tile_of(io: Expr, jo: Expr) -> Stmt:
-                number = E.Add(first, io)
+            def rows(height: int, row: Expr, number: Expr) -> Stmt:
+                """One tile of rows with the panels."""
                 own = None if part is None else part(number)
-                return self._micro(at, tile, self._first_row(number, tile), jo, source, own)
+                shape = Tile(height, tile.vectors, tile.lanes)
+                copy, left = self._rows_of_left(at, shape, row, own, self._depth(tile))
+                return L.block(copy, L.loop("jo", here, lambda jo: self._micro(
+                    at, shape, row, L.add(first_panel, panel, jo), source, own, left=left)))  # fmt: skip
 
-            def rest(jo: Expr) -> Stmt:
-                if not self.idempotent:  # done row by row, after the blocks
-                    return SeqStmt(())
-                own = None if part is None else part(full)
-                made = self._last_rows(at, tile, jo, source, own)
-                return L.when(E.EQ(E.Add(first, count), full), made) if made is not None else SeqStmt(())
+            def tile_of(io: Expr) -> Stmt:
+                number = E.Add(first, io)
+                return rows(tile.rows, self._first_row(number, tile), number)
 
-            def panel_of(jo: Expr) -> Stmt:
-                place = L.add(first_panel, panel, jo)
-                return L.block(L.loop("io", count, lambda io: tile_of(io, place)), rest(place))
-
-            return L.block(*own_sizes.statements, L.loop("jo", here, panel_of))
+            # where rows may not be computed twice, the rest is done row by row, after the blocks
+            some = L.at_least(L.sub(self.M, L.mul(full, tile.rows)), 1) if self.idempotent else False
+            rest: Stmt = SeqStmt(())
+            if some is not False:
+                height = min(SMALL_ROWS, tile.rows)
+                made = L.when(some, rows(height, L.sub(self.M, L.number(height)), full))
+                rest = L.when(E.EQ(E.Add(first, count), full), made)
+            return L.block(*own_sizes.statements, L.loop("io", count, tile_of), rest)
 
         return L.block(*sizes.statements, L.parallel("ib", L.mul(blocks, groups), block_of))
 
-    def _by_parts(self, tile: Tile, panels: Expr, body: Callable[[Expr, Callable[[Expr], Part] | None], Stmt]) -> Stmt:
+    def _in_blocks(
+        self, tile: Tile, panels: Expr, body: Callable[[Expr, Expr, Callable[[Expr], Part] | None], Stmt]
+    ) -> Stmt:
+        """Blocks of panels, each in blocks of the reduction."""
+        count, block = L.constant(panels), self._panels_at_a_time(tile)
+        if count is None or count <= block:
+            return self._by_parts(tile, panels, lambda part: body(L.number(0), panels, part))
+
+        def one(nb: Expr) -> Stmt:
+            first = L.mul(nb, block)
+            here = L.plain(E.Min(L.number(block), E.Sub(panels, first)))
+            return self._by_parts(tile, panels, lambda part: body(first, here, part))
+
+        return L.loop("nb", -(-count // block), one)
+
+    def _by_parts(self, tile: Tile, panels: Expr, body: Callable[[Callable[[Expr], Part] | None], Stmt]) -> Stmt:
         """Blocks of the reduction, in order; one, unless it is long."""
         depth, known = self._depth(tile), L.constant(self.K)
         if known is not None and known <= depth:
-            return body(L.number(0), None)
+            return body(None)
         shape = (L.add(self._full_tiles(tile), 1), panels, L.number(tile.rows), L.number(tile.columns))
-        partial = Buffer("partial", shape, self.c.dtype)
-        self.partial = partial
+        partial = self._buffer("partial", shape)
         parts = E.Max(L.ceildiv(self.K, depth), L.number(1))
 
         def part_of(ko: Expr) -> Callable[[Expr], Part]:
@@ -254,14 +273,15 @@ class ContractionRule(Operands):
             last = E.Sub(parts, L.number(1))
             return lambda number: Part(first, count, E.EQ(ko, L.number(0)), E.EQ(ko, last), partial, number)
 
-        return L.loop("ko", parts, lambda ko: body(ko, part_of(ko)))
+        return L.loop("ko", parts, lambda ko: body(part_of(ko)))
 
     def _blocked(
         self, at: dict[Var, Expr], tile: Tile, panels: Expr, source: Callable[[Expr, Expr, Expr], Expr]
     ) -> Stmt:
         """All rows with all panels of B."""
-        whole = self._with_wide_left(at, lambda: self._by_parts(
-            tile, panels, lambda _, part: self._sweep(at, tile, L.number(0), panels, source, part)))  # fmt: skip
+        whole = self._in_blocks(
+            tile, panels, lambda first, here, part: self._sweep(at, tile, first, here, source, part)
+        )
         if self.idempotent:
             enough = L.at_least(self.M, tile.rows)
             if self._rows_are_counted() and self.c.panel is None:
@@ -273,18 +293,6 @@ class ContractionRule(Operands):
         done = L.mul(L.div(self.M, tile.rows), tile.rows)
         rest = self._rows_one_by_one(at, tile, done, L.sub(self.M, done), panels, source)
         return L.block(whole, rest)
-
-    def _last_rows(
-        self, at: dict[Var, Expr], tile: Tile, panel: Expr, source: Callable[[Expr, Expr, Expr], Expr],
-        part: Part | None,
-    ) -> Stmt | None:  # fmt: skip
-        """The rows that are left of whole tiles: a small tile that ends at the last row; None when nothing is left."""
-        rest = L.sub(self.M, L.mul(self._full_tiles(tile), tile.rows))
-        some = L.at_least(rest, 1)
-        if some is False:
-            return None
-        small = Tile(min(SMALL_ROWS, tile.rows), tile.vectors, tile.lanes)
-        return L.when(some, self._micro(at, small, L.sub(self.M, L.number(small.rows)), panel, source, part))
 
     def _full_tiles(self, tile: Tile) -> Expr:
         """How many whole tiles there are; where rows may be computed twice, one more that ends at the last row when
@@ -338,9 +346,10 @@ class ContractionRule(Operands):
 
     def _micro(
         self, at: dict[Var, Expr], tile: Tile, row: Expr, panel: Expr, source: Callable[[Expr, Expr, Expr], Expr],
-        part: Part | None = None, group: int = 1,
+        part: Part | None = None, group: int = 1, left: Callable[[Expr, Expr], Expr] | None = None,
     ) -> Stmt:  # fmt: skip
-        """One tile of the result from one packed panel (or from a part of it); from ``group`` neighbouring panels."""
+        """One tile of the result from one packed panel (or from a part of it); from ``group`` neighbouring panels.
+        ``left`` reads the tile's rows of A at a row of the tile and a ``k`` of the part."""
         if group > 1:
             return self._micro_group(at, tile, row, panel, source, group)
         width = tile.columns
@@ -358,16 +367,15 @@ class ContractionRule(Operands):
         if not self.idempotent and fits is not True:
             begin = L.when(fits, begin, self._load_partial(at, tile, acc, rest, row, first_column))
 
-        def step(k: Expr) -> Stmt:
-            return self._each(tile, lambda r, c: L.store(
-                acc, (r, c), self.multiply_add(self.left(at, E.Add(row, r), k), source(panel, k, c),
-                                               BufferLoad(acc, (r, c)))))  # fmt: skip
+        first, depth = self._extent(part)
 
-        if part is None:
-            sum_ = L.loop("k", self.K, step)
-        else:
-            first = part.first
-            sum_ = L.loop("k", part.count, lambda k: step(E.Add(first, k)))
+        def step(k: Expr) -> Stmt:
+            inside = L.add(first, k)
+            return self._each(tile, lambda r, c: L.store(acc, (r, c), self.multiply_add(
+                self.left(at, E.Add(row, r), inside) if left is None else left(r, k), source(panel, inside, c),
+                BufferLoad(acc, (r, c)))))  # fmt: skip
+
+        sum_ = self._along_k(depth, step)
         end = self._each(tile, lambda r, c: self.finish(at, E.Add(row, r), column(c), BufferLoad(acc, (r, c))))
         if fits is not True:
             spill = self._each(tile, lambda r, c: L.store(rest, (r, c), BufferLoad(acc, (r, c))))
@@ -383,6 +391,16 @@ class ContractionRule(Operands):
                 waiting, (number, panel, r, c), BufferLoad(acc, (r, c)))))  # fmt: skip
         spare = () if fits is True else (AllocBuffer(rest),)
         return L.block(AllocBuffer(acc), *spare, begin, self._expect(at, tile, row, first_column, part), sum_, end)
+
+    def _along_k(self, depth: Expr, step: L.Body) -> Stmt:
+        """The loop over the reduction, some steps at a time: fewer instructions beside the multiply-adds, which matters
+        where another thread of the same core takes its share of the instructions."""
+        whole = L.div(depth, STEPS)
+        done = L.mul(whole, STEPS)
+        return L.block(
+            L.loop("ks", whole, lambda ks: L.unrolled("kk", STEPS, lambda kk: step(L.add(L.mul(ks, STEPS), kk)))),
+            L.loop("k", L.sub(depth, done), lambda k: step(L.add(done, k))),
+        )
 
     def _expect(self, at: dict[Var, Expr], tile: Tile, row: Expr, first_column: Expr, part: Part | None) -> Stmt:
         """Ask for the lines of the result that a tile writes at its end: from memory they take as long as the sum."""
@@ -437,7 +455,7 @@ class ContractionRule(Operands):
 
         begin = each(lambda p, r, c: L.store(acc, (p, r, c), self.start(at, E.Add(row, r), column(p, c))))
         spare = () if divisible else (AllocBuffer(rest),)
-        return L.block(AllocBuffer(acc), *spare, begin, L.loop("k", self.K, step), L.unrolled("p", group, finish))
+        return L.block(AllocBuffer(acc), *spare, begin, self._along_k(self.K, step), L.unrolled("p", group, finish))
 
     def _load_partial(
         self, at: dict[Var, Expr], tile: Tile, acc: Var, rest: Var, row: Expr, first_column: Expr
@@ -575,10 +593,11 @@ class ContractionRule(Operands):
         end = self._each(tile, lambda r, c: self.finish(
             at, E.Add(row, r), E.Add(first, c), BufferLoad(acc, (r, c))))  # fmt: skip
         if stream is None:
-            sum_ = L.loop("k", self.K, step)
+            # gathering a vector takes more instructions than all else
+            sum_ = L.loop("k", self.K, step) if self.c.right_is_transposed else self._along_k(self.K, step)
         else:
             place = stream
-            sum_ = L.loop("k", place.count, lambda k: step(E.Add(place.first, k)))
+            sum_ = self._along_k(place.count, lambda k: step(E.Add(place.first, k)))
             begin = L.when(place.is_first, begin, self._each(tile, lambda r, c: L.store(acc, (r, c), BufferLoad(
                 place.waiting, (place.source, E.Add(row, r), E.Add(first, c))))))  # fmt: skip
             end = L.when(place.is_last, end, self._each(tile, lambda r, c: L.store(

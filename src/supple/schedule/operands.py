@@ -11,11 +11,21 @@ from supple.base.target import Target
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, Var
 from supple.ir.intrinsics import intrinsic
-from supple.ir.loop import Buffer, BufferStore
+from supple.ir.loop import AllocBuffer, Buffer, BufferStore, SeqStmt
 from supple.ir.node import Expr, Stmt
 from supple.schedule import loops as L
 from supple.schedule.spatial import strips
-from supple.schedule.tiles import PACK_DEPTH, TRANSPOSE_DEPTH, Block, Tile, tiles
+from supple.schedule.tiles import (
+    COMPUTED_PANELS,
+    COPIED_PANELS,
+    GATHERED_PANELS,
+    PACK_DEPTH,
+    TRANSPOSE_DEPTH,
+    Block,
+    Part,
+    Tile,
+    tiles,
+)
 
 
 def multiplies_pairs(c: Contraction, target: Target) -> bool:
@@ -30,7 +40,7 @@ def multiplies_pairs(c: Contraction, target: Target) -> bool:
 class Operands:
     """Reads, packs and stores for the loops of a contraction, which a subclass arranges."""
 
-    def __init__(self, c: Contraction, target: Target, epilogue: BufferStore | None) -> None:
+    def __init__(self, c: Contraction, target: Target, epilogue: BufferStore | None, *, pairs: bool = False) -> None:
         self.c = c
         self.target = target
         self.epilogue = epilogue
@@ -42,18 +52,25 @@ class Operands:
         self.outer_rows = c.rows[:-1]
         self.outer_columns = c.columns[:-1]
         self.idempotent = c.init is not None
-        self.packed: Var | None = None
-        self.partial: Var | None = None
-        self.wide: Var | None = None
-        self.reads_wide = False
-        self.pairs = False  # K counts pairs of neighbours along the reduction, each an int32 of two 16-bit halves
+        self.buffers: list[Var] = []  # what the loops keep packed panels and unfinished sums in
+        self.pairs = pairs
+        if pairs:  # K counts pairs of neighbours along the reduction, each an int32 of two 16-bit halves
+            self.K = L.ceildiv(self.K, 2)
+
+    def _buffer(self, name: str, shape: tuple[Expr, ...]) -> Var:
+        """A buffer for all of the loops."""
+        made = Buffer(name, shape, self.c.dtype)
+        self.buffers.append(made)
+        return made
+
+    def _extent(self, part: Part | None) -> tuple[Expr, Expr]:
+        """Where a block of the reduction begins, and its length."""
+        return (L.number(0), self.K) if part is None else (part.first, part.count)
 
     # ------------------------------------------------------------------------------------------------ reading, storing
 
     def left(self, at: dict[Var, Expr], row: Expr, k: Expr) -> Expr:
         """One element of the left operand."""
-        if self.reads_wide and self.wide is not None:
-            return BufferLoad(self.wide, (L.number(0) if self.row is None else row, k))
         where = {**at, self.k.var: k}
         if self.row is not None:
             where[self.row.var] = row
@@ -110,28 +127,40 @@ class Operands:
 
     # ---------------------------------------------------------------------------------------------------------- packing
 
-    def _with_wide_left(self, at: dict[Var, Expr], body: Callable[[], Stmt]) -> Stmt:
-        """Loops that read the left operand once for every panel: floats that are summed in a wider dtype are widened
-        before, since one element at a time takes as long as the multiply-adds that use it; so are pairs joined."""
-        load, columns = operand_load(self.c.left), L.constant(self.N)
-        if not self.pairs and (self.c.left is load or not dtypes.is_narrow(load.dtype)):
-            return body()
-        if not self.pairs and columns is not None and columns <= 2 * self.many.columns:
-            return body()
-        if self.wide is None:
-            self.wide = Buffer("wide", (self.M, self.K), self.c.dtype)
-        wide = self.wide
+    def _copies_rows(self) -> bool:
+        """Whether there are panels enough for a copy of a tile's rows of the left operand to pay."""
+        columns, load = L.constant(self.N), operand_load(self.c.left)
+        if self.pairs or columns is None:
+            return True
+        if self.c.left is not load:  # computed for each element, which takes as long as the multiply-adds that use it
+            least = COMPUTED_PANELS
+        elif self.c.nest.axis(load.indices[-1]) is not self.k:
+            least = GATHERED_PANELS
+        else:
+            least = COPIED_PANELS
+        return columns >= least * self.many.columns
 
-        def copy(row: Expr, k: Expr) -> Stmt:
-            value = self.pair(lambda i: self.left(at, row, i), k) if self.pairs else self.left(at, row, k)
-            return L.store(wide, (row, k), value)
+    def _rows_of_left(
+        self, at: dict[Var, Expr], tile: Tile, row: Expr, part: Part | None, depth: int
+    ) -> tuple[Stmt, Callable[[Expr, Expr], Expr] | None]:
+        """The loops that copy a tile's rows of the left operand (a part of them along k, of ``depth`` at most; what is
+        multiplied at once lies together), and what reads the copy at a row of the tile and a ``k`` of the part; None
+        where rows are read as they are."""
+        if not self._copies_rows():
+            return SeqStmt(()), None
+        first, count = self._extent(part)
+        copies = Buffer("rows", (L.number(depth), L.number(tile.rows)), self.c.dtype)
 
-        lanes = self.many.lanes if self.c.nest.axis(load.indices[-1]) is self.k else 1
-        fill = L.parallel("i", self.M, lambda i: strips(self.K, lanes, lambda k: copy(i, k)))
-        self.reads_wide = True
-        made = body()
-        self.reads_wide = False
-        return L.block(fill, made)
+        def copy(r: Expr, k: Expr) -> Stmt:
+            from_, place = E.Add(row, r), L.add(first, k)
+            value = self.pair(lambda i: self.left(at, from_, i), place) if self.pairs else self.left(at, from_, place)
+            return L.store(copies, (k, r), value)
+
+        if self.c.nest.axis(operand_load(self.c.left).indices[-1]) is self.k:
+            fill = L.loop("r", tile.rows, lambda r: strips(count, self.many.lanes, lambda k: copy(r, k)))
+        else:
+            fill = L.loop("k", count, lambda k: L.unrolled("r", tile.rows, lambda r: copy(r, k)))
+        return L.block(AllocBuffer(copies), fill), lambda r, k: BufferLoad(copies, (k, r))
 
     def _pack(self, at: dict[Var, Expr], packed: Var, tile: Tile, block: Block) -> Stmt:
         """Copy a block of the right operand into panels; the last panel is filled up with zeros."""

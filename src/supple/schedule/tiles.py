@@ -18,6 +18,22 @@ PACK_DEPTH = 8
 SMALL_ROWS = 4
 """Rows of the tile that takes what whole tiles leave."""
 
+PANELS_BYTES = 2 << 20
+"""Of the right operand, what is used for all rows before the next: four times a second-level cache of 512 KiB is as
+fast as any less, and the left operand is read less often."""
+
+COPIED_PANELS = 32
+"""From this many panels on, a tile's rows of the left operand are copied next to each other."""
+
+GATHERED_PANELS = 4
+"""The same where the left operand is not contiguous along the reduction."""
+
+COMPUTED_PANELS = 3
+"""The same where the left operand is computed (widened, for instance)."""
+
+STEPS = 4
+"""Steps along the reduction that are written out in a tile's loop."""
+
 STREAM_ROWS = 8
 """Rows of the right operand that are read side by side where it comes from memory."""
 
