@@ -64,6 +64,7 @@ from supple.schedule.tiles import (
     SMALL_WORK,
     STEPS,
     STREAM_ROWS,
+    STREAM_VECTORS,
     Block,
     Part,
     Stream,
@@ -508,7 +509,7 @@ class ContractionRule(Operands):
         """All columns, B read in place: wide tiles, or vectors, or single columns (``only_wide``: there are columns for
         a wide tile); the last tile ends at the last column."""
         if self._streams(tile):
-            return self._streamed(at, tile)
+            return self._streamed(at, tile.rows)
 
         def overlapping(t: Tile) -> L.Share:
             last = E.Sub(self.N, L.number(t.columns))
@@ -552,23 +553,23 @@ class ContractionRule(Operands):
             return False
         return depth * columns * dtypes.nbytes(self.c.dtype) > self.target.l2_bytes
 
-    def _streamed(self, at: dict[Var, Expr], tile: Tile) -> L.Share:
+    def _streamed(self, at: dict[Var, Expr], rows: int) -> L.Share:
         """Some rows of B at a time for all columns, or for those of a thread."""
         depth, columns = L.constant(self.K), L.constant(self.N)
         assert depth is not None and columns is not None
+        tile = Tile(rows, max(1, STREAM_VECTORS // rows), self.one.lanes)
         shape = (L.number(2), L.number(max(PACK_ROWS, self.many.rows)), L.number(columns))
-        parts = -(-depth // STREAM_ROWS)
+        whole, rest = divmod(depth, STREAM_ROWS)
         last_column = L.number(columns - tile.columns)
 
         def some(first_tile: Expr, stop: Expr) -> Stmt:
             waiting = Buffer("waiting", shape, self.c.dtype)
 
-            def part(ko: Expr) -> Stmt:
-                first = E.Mul(ko, L.number(STREAM_ROWS))
+            def part(ko: Expr, count: int, is_last: Expr | bool) -> Stmt:
                 side = E.FloorMod(ko, L.number(2))
                 stream = Stream(
-                    first, E.Min(L.number(STREAM_ROWS), E.Sub(self.K, first)), E.EQ(ko, L.number(0)),
-                    E.EQ(ko, L.number(parts - 1)), waiting, side, E.Sub(L.number(1), side),
+                    E.Mul(ko, L.number(STREAM_ROWS)), count, E.EQ(ko, L.number(0)), is_last,
+                    waiting, side, E.Sub(L.number(1), side),
                 )  # fmt: skip
 
                 def place(j: Expr) -> Expr:
@@ -577,7 +578,9 @@ class ContractionRule(Operands):
                 return L.loop("jo", L.sub(stop, first_tile), lambda j: self._rows_of(
                     tile, lambda i: self._direct(at, tile, i, place(j), stream)))  # fmt: skip
 
-            return L.block(AllocBuffer(waiting), L.loop("ko", parts, part))
+            parts = L.loop("ko", whole, lambda ko: part(
+                ko, STREAM_ROWS, False if rest else E.EQ(ko, L.number(whole - 1))))  # fmt: skip
+            return L.block(AllocBuffer(waiting), parts, part(L.number(whole), rest, True) if rest else SeqStmt(()))
 
         return L.Share(L.number(-(-columns // tile.columns)), some)
 
@@ -597,7 +600,7 @@ class ContractionRule(Operands):
             sum_ = L.loop("k", self.K, step) if self.c.right_is_transposed else self._along_k(self.K, step)
         else:
             place = stream
-            sum_ = self._along_k(place.count, lambda k: step(E.Add(place.first, k)))
+            sum_ = self._along_k(L.number(place.count), lambda k: step(E.Add(place.first, k)))
             begin = L.when(place.is_first, begin, self._each(tile, lambda r, c: L.store(acc, (r, c), BufferLoad(
                 place.waiting, (place.source, E.Add(row, r), E.Add(first, c))))))  # fmt: skip
             end = L.when(place.is_last, end, self._each(tile, lambda r, c: L.store(

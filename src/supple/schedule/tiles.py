@@ -37,6 +37,9 @@ STEPS = 4
 STREAM_ROWS = 8
 """Rows of the right operand that are read side by side where it comes from memory."""
 
+STREAM_VECTORS = 8
+"""Vectors of them for which sums are kept in registers."""
+
 TRANSPOSE_DEPTH = 16
 """How far along the reduction a vector of columns is transposed at a time: a cache line of float32."""
 
@@ -109,9 +112,9 @@ class Stream:
     columns and rows which two tiles share are summed once."""
 
     first: Expr
-    count: Expr
+    count: int
     is_first: Expr
-    is_last: Expr
+    is_last: Expr | bool
     waiting: Var
     source: Expr
     target: Expr
