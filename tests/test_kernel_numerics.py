@@ -56,7 +56,7 @@ UNARY: dict[str, tuple[Any, float, float, float, float]] = {
     "exp": (np.exp, -110, 95, 2, 3), "exp2": (np.exp2, -155, 130, 2, 3), "exp10": (lambda x: 10**x, -50, 40, 1, 4),
     "expm1": (np.expm1, -3, 3, 1, 4), "log": (np.log, 0, 50, 2, 3), "log2": (np.log2, 0, 50, 1, 4),
     "log10": (np.log10, 0, 50, 1, 4), "log1p": (np.log1p, -0.99, 3, 1, 4), "sqrt": (np.sqrt, 0, 50, 0.5, 0.5),
-    "tanh": (np.tanh, -10, 10, 2, 3), "sinh": (np.sinh, -20, 20, 1, 4), "cosh": (np.cosh, -20, 20, 1, 4),
+    "tanh": (np.tanh, -10, 10, 2.6, 3), "sinh": (np.sinh, -20, 20, 1, 4), "cosh": (np.cosh, -20, 20, 1, 4),
     "asinh": (np.arcsinh, -50, 50, 1, 4), "acosh": (np.arccosh, 1, 50, 1, 4), "atanh": (np.arctanh, -1, 1, 1, 4),
     "sin": (np.sin, -100, 100, 1, 4), "cos": (np.cos, -100, 100, 1, 4), "tan": (np.tan, -100, 100, 1, 4),
     "asin": (np.arcsin, -1, 1, 1, 4), "acos": (np.arccos, -1, 1, 1, 4), "atan": (np.arctan, -50, 50, 1, 4),
@@ -135,6 +135,15 @@ def test_erf(dtype: str) -> None:
     exact = np.array([math.erf(float(v)) for v in x])
     got = apply(lambda v: intrinsic("erf", v), x)
     assert ulps(got, exact) <= 4
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["tanh", "erf"])
+def test_functions_that_saturate_are_odd_and_never_beyond_one(name: str, dtype: str) -> None:
+    x = np.concatenate([np.geomspace(1e-20, 1e30, 20000), np.linspace(3, 20, 40001), [0, np.inf]]).astype(dtype)
+    up, down = (apply(lambda v: intrinsic(name, v), sign * x) for sign in (1, -1))
+    np.testing.assert_array_equal(up, -down)
+    assert up.max() == 1 and (up[x >= 10] == 1).mean() > 0.99 and (up[x < 1e-10] > 0).sum() == (x < 1e-10).sum() - 1
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

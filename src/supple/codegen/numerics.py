@@ -2,8 +2,8 @@
 
 Each takes ``(builder, target, *values)`` with float32 or float64 values (scalars or vectors of equal lanes). NaN and
 infinities give what numpy gives; denormals are kept. Errors, in units of the last place, as tests measure them:
-float32 exp, exp2, log, tanh, sigmoid, erf at most 2, the other float32 functions at most 1 (they are computed in
-float64); float64 at most 4 (pow 16).
+float32 exp, exp2, log, erf at most 2, tanh and sigmoid at most 2.6, the other float32 functions at most 1 (they are
+computed in float64); float64 at most 4 (pow 16).
 
 Sine, cosine and tangent are this accurate for every argument, next to the multiples of pi/2 too.
 """

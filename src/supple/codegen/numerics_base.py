@@ -11,6 +11,9 @@ from supple.codegen.kernel_builder import Builder, Value, llvm_type, suffix
 
 Function = Callable[..., Value]
 
+SIDE_BY_SIDE = 9
+"""Coefficients of a polynomial whose even and odd powers are summed side by side."""
+
 
 class Math:
     """Arithmetic in one dtype: constants follow the dtype of the values, multiply-adds the target."""
@@ -51,7 +54,15 @@ class Math:
         return self.add(self.mul(x, y), z)
 
     def poly(self, x: Value, coefficients: Sequence[float]) -> Value:
-        """A polynomial by Horner's rule, the highest power first."""
+        """A polynomial, the highest power first: by Horner's rule; in float32, where it is long, the even and the odd
+        powers side by side, since a processor that waits for one step after the other runs out of others to do."""
+        if self.bits == 32 and len(coefficients) >= SIDE_BY_SIDE:
+            square, rising = self.mul(x, x), tuple(reversed(coefficients))
+            even, odd = (self._horner(square, tuple(reversed(rising[first::2]))) for first in (0, 1))
+            return self.mad(odd, x, even)
+        return self._horner(x, coefficients)
+
+    def _horner(self, x: Value, coefficients: Sequence[float]) -> Value:
         total = self.c(coefficients[0])
         for coefficient in coefficients[1:]:
             total = self.mad(total, x, self.c(coefficient))

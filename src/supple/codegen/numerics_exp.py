@@ -56,6 +56,21 @@ def exp_within(m: Math, x: Value) -> Value:
     return m.mul(power, m.from_bits(m.b.op("add", m.exponent(n), m.to_bits_of_constant(1.0))))
 
 
+_EXPM1_32 = (
+    1.3882496859878302e-3, 8.366651833057404e-3, 4.166720435023308e-2, 1.6666541993618011e-1, 4.999999701976776e-1,
+)  # fmt: skip
+"""``(e**r - 1 - r) / r**2`` for ``|r| <= ln(2) / 2``, fitted to the relative error of ``e**r - 1``."""
+
+
+def _expm1_within(m: Math, x: Value) -> Value:
+    """``e**x - 1`` for float32 arguments up to 87 in magnitude, and NaN, with the accuracy of a small result."""
+    whole, n = m.nearest(x, _LOG2E)
+    r = m.mad(whole, m.c(-_LN2_32[1]), m.mad(whole, m.c(-_LN2_32[0]), x))
+    below = m.mad(m.mul(r, r), m.poly(r, _EXPM1_32), r)  # e**r - 1
+    power = m.from_bits(m.b.op("add", m.exponent(n), m.to_bits_of_constant(1.0)))
+    return m.mad(below, power, m.sub(power, m.c(1)))
+
+
 def _exp_anywhere(m: Math, x: Value) -> Value:
     low, high = (-104.0, 89.0) if m.bits == 32 else (-746.0, 710.0)
     power, n = _exp_parts(m, m.clamp(x, low, high))
@@ -160,17 +175,18 @@ def expm1_of(m: Math, x: Value) -> Value:
 
 # ------------------------------------------------------------------------------------------------- hyperbolic and error
 
-_TANH_32 = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)
 _TANH_P = (-9.64399179425052238628e-1, -9.92877231001918586564e1, -1.61468768441708447952e3)
 _TANH_Q = (1.0, 1.12811678491632931402e2, 2.23548839060100448583e3, 4.84406305325125486048e3)
 
 
 def tanh_of(m: Math, x: Value) -> Value:
     magnitude = m.abs(x)
-    z = m.mul(x, x)
-    series = m.poly(z, _TANH_32) if m.bits == 32 else m.div(m.poly(z, _TANH_P), m.poly(z, _TANH_Q))
-    small = m.mad(m.mul(x, z), series, x)
     twice = m.at_most(m.add(magnitude, magnitude), 80.0)  # from 2 * 10 (2 * 20) on the result is 1
+    if m.bits == 32:
+        u = _expm1_within(m, twice)
+        return m.copysign(m.div(u, m.add(u, m.c(2))), x)
+    z = m.mul(x, x)
+    small = m.mad(m.mul(x, z), m.div(m.poly(z, _TANH_P), m.poly(z, _TANH_Q)), x)
     large = m.sub(m.c(1), m.div(m.c(2), m.add(exp_within(m, twice), m.c(1))))
     return m.select(m.lt(magnitude, m.c(0.625)), small, m.copysign(large, x))
 
@@ -219,9 +235,11 @@ def atanh_of(m: Math, x: Value) -> Value:
     return m.copysign(m.mul(m.c(0.5), log1p_of(m, m.div(m.add(a, a), m.sub(m.c(1), a)))), x)
 
 
-_ERF_LARGE = (-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1, -6.34846687e-1,
-              -1.28717512e-1)  # fmt: skip
-_ERF_SMALL = (-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1)
+_ERFC_LOG = (
+    9.256226803699974e-6, -1.1764092050725594e-4, 6.328355520963669e-4, -1.6670249169692397e-3, 1.6039336333051324e-4,
+    1.9153065979480743e-2, -1.0277783125638962e-1, -6.366193890571594e-1, -1.2837916612625122e-1,
+)  # fmt: skip
+"""``log(erfc(a)) / a + 1``, fitted on [0, 4] to the relative error of erf."""
 _ERF_T = (
     9.60497373987051638749, 9.00260197203842689217e1, 2.23200534594684319226e3, 7.00332514112805075473e3,
     5.55923013010394962768e4,
@@ -243,12 +261,10 @@ _ERFC_Q = (
 
 def erf_of(m: Math, x: Value) -> Value:
     a = m.abs(x)
+    if m.bits == 32:  # -expm1(log(erfc)) is accurate near 0 and beyond: there is nothing to choose between
+        a = m.at_most(a, 4.0)
+        return m.copysign(_expm1_within(m, m.mad(m.poly(a, _ERFC_LOG), a, m.b.fneg(a))), x)
     z = m.mul(x, x)
-    if m.bits == 32:
-        exponent = m.mad(m.poly(a, _ERF_LARGE), a, m.b.fneg(a))
-        large = m.sub(m.c(1), exp_within(m, m.clamp(exponent, -80.0, 0.0)))
-        small = m.mad(m.poly(z, _ERF_SMALL), x, x)
-        return m.select(m.lt(a, m.c(0.927734375)), small, m.copysign(large, x))
     small = m.mul(x, m.div(m.poly(z, _ERF_T), m.poly(z, _ERF_U)))
     a = m.select(m.gt(a, m.c(7)), m.c(7), a)
     tail = m.div(m.poly(a, _ERFC_P), m.poly(a, _ERFC_Q))

@@ -18,12 +18,16 @@ for io in T.parallel(M / 16):                               # after: in blocks o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from supple.analysis.nest import Axis, Nest, is_independent, loads
 from supple.base import dtypes
 from supple.base.target import Target
 from supple.ir import expr as E
 from supple.ir.expr import Var
 from supple.ir.node import Expr, Stmt
+from supple.ir.walk import pre_order
 from supple.schedule import loops as L
 from supple.schedule.merge import can_merge, merge
 
@@ -52,9 +56,10 @@ def schedule_spatial(nest: Nest, target: Target) -> Stmt | None:
         return L.block(*views, L.proved(_in_blocks(nest, last, across, outer, width)))
 
     alone = all(L.constant(axis.extent) == 1 for axis in outer)
+    widths = (2 * width, width) if _calls_functions(nest) else (width,)
 
     def inner(at: dict[Var, Expr]) -> Stmt:
-        return strips(last.extent, width, lambda position: L.at(store, {**at, last.var: position}), shared=alone)
+        return strips(last.extent, widths, lambda position: L.at(store, {**at, last.var: position}), shared=alone)
 
     return L.block(*views, L.proved(L.parallel_around(outer, {}, inner, L.constant(last.extent))))
 
@@ -107,16 +112,27 @@ def lanes_of(nest: Nest, target: Target) -> int:
     return target.lanes(max(max(16 if dtypes.is_float(kind) else 8, dtypes.row(kind).bits) for kind in kinds))
 
 
-def strips(extent: Expr, width: int, body: L.Body, *, shared: bool = False) -> Stmt:
-    """A loop in vectors of ``width``, then the rest one by one. ``shared``: threads share the vectors."""
-    vectors = L.parallel if shared else L.loop
-    whole = L.div(L.plain(extent), width)
-    done = L.mul(whole, width)
-    return L.block(
-        vectors("v", whole, lambda v: L.vectorized("lane", width, lambda lane: body(
-            E.Add(E.Mul(v, L.number(width)), lane)))),
-        L.loop("t", L.sub(L.plain(extent), done), lambda t: body(L.add(done, t))),
-    )  # fmt: skip
+def _calls_functions(nest: Nest) -> bool:
+    """Whether functions of floats are called: long, with many constants, which two vectors at a time share."""
+    return any(isinstance(n, E.Call) and dtypes.is_float(E.scalar_dtype(n)) for n in pre_order(nest.store.value))
+
+
+def strips(extent: Expr, widths: Sequence[int], body: L.Body, *, shared: bool = False) -> Stmt:
+    """A loop in vectors of the first width, the rest in vectors of the next, what is left one by one. ``shared``:
+    threads share the first."""
+    size = L.plain(extent)
+    done: Expr = L.number(0)
+
+    def vectors(width: int, first: Expr, v: Expr) -> Stmt:
+        return L.vectorized("lane", width, lambda lane: body(L.add(first, E.Add(E.Mul(v, L.number(width)), lane))))
+
+    statements: list[Stmt] = []
+    for width in widths:
+        whole = L.div(L.sub(size, done), width)
+        repeat = L.parallel if shared and not statements else L.loop
+        statements.append(repeat("v", whole, partial(vectors, width, done)))
+        done = L.add(done, L.mul(whole, width))
+    return L.block(*statements, L.loop("t", L.sub(size, done), lambda t: body(L.add(done, t))))
 
 
 def _contiguous(nest: Nest, order: list[Axis]) -> list[Axis]:
