@@ -143,7 +143,7 @@ def test_functions_that_saturate_are_odd_and_never_beyond_one(name: str, dtype: 
     x = np.concatenate([np.geomspace(1e-20, 1e30, 20000), np.linspace(3, 20, 40001), [0, np.inf]]).astype(dtype)
     up, down = (apply(lambda v: intrinsic(name, v), sign * x) for sign in (1, -1))
     np.testing.assert_array_equal(up, -down)
-    assert up.max() == 1 and (up[x >= 10] == 1).mean() > 0.99 and (up[x < 1e-10] > 0).sum() == (x < 1e-10).sum() - 1
+    assert up.max() == 1 and (up[x >= 20] == 1).all() and up[0] > 0 and np.isfinite(up).all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
