@@ -125,13 +125,12 @@ class ContractionRule(Operands):
         return made
 
     def _packed_panels(self, at: dict[Var, Expr]) -> Stmt:
-        tile, depth = self.many, self._depth(self.many)
+        tile, width = self.many, L.number(self.many.columns)
         panels = L.ceildiv(self.N, tile.columns)
-        count, known = L.constant(panels), L.constant(self.K)
-        block, width = self._panels_at_a_time(tile), L.number(tile.columns)
-        if count and known and count * known > block * depth and self._rows_are_counted():
-            packed = self._buffer("packed", (L.number(min(block, count)), L.number(depth), width))
-            return self._packed_by_blocks(at, tile, panels, packed)
+        if self._rows_are_counted():
+            most, depth = self._panels_at_a_time(tile)[0], L.number(self._depth(tile))
+            at_once = L.plain(E.Min(L.number(most), panels))
+            return self._packed_by_blocks(at, tile, panels, self._buffer("packed", (at_once, depth, width)))
         packed = self._buffer("packed", (panels, self.K, width))
 
         def source(panel: Expr, k: Expr, column: Expr) -> Expr:
@@ -146,7 +145,7 @@ class ContractionRule(Operands):
         return self.idempotent and bool(self.c.rows) and not self.outer_rows
 
     def _packed_by_blocks(self, at: dict[Var, Expr], tile: Tile, panels: Expr, packed: Var) -> Stmt:
-        """A right operand larger than a block: a block of it is packed and used for all rows before the next."""
+        """A block of the right operand is packed and used for all rows before the next."""
 
         def block_of(first_panel: Expr, here: Expr, part: Callable[[Expr], Part] | None) -> Stmt:
             first_k, rows = self._extent(None if part is None else part(L.number(0)))
@@ -183,10 +182,18 @@ class ContractionRule(Operands):
         parts = -(-known // (in_cache * 3 // 4))  # about as long as each other: a short one would not pay for itself
         return -(-known // parts // 8) * 8
 
-    def _panels_at_a_time(self, tile: Tile) -> int:
-        """How many panels a block has: they come from the second-level cache, and from the next as fast as needed."""
+    def _panels_at_a_time(self, tile: Tile) -> tuple[int, Expr]:
+        """How many panels a block has at most, and how many it has. They are read once for each tile of rows: where
+        there are few tiles, from the second-level cache; where there are many, from the next as fast as needed."""
         size = dtypes.nbytes(self.c.dtype) * tile.columns * self._depth(tile)
-        return max(1, max(self.target.l2_bytes, PANELS_BYTES) // size)
+        cores = max(1, self.target.cores)
+        large = max(1, max(self.target.l2_bytes, PANELS_BYTES) // size)
+        small = min(large, max(1, self.target.l2_bytes // 2 // size) * cores)
+        return large, L.choose(self._rows_to_share(tile), L.number(large), L.number(small))
+
+    def _rows_to_share(self, tile: Tile) -> Expr | bool:
+        """Whether there are rows enough for threads to share them."""
+        return L.at_least(self._full_tiles(tile), -(-ROWS_TO_SHARE // tile.rows))
 
     def _sweep(
         self, at: dict[Var, Expr], tile: Tile, first_panel: Expr, panels: Expr,
@@ -203,7 +210,7 @@ class ContractionRule(Operands):
             wanted_blocks: Expr = L.number(1)
             wanted_groups: Expr = L.number(1)
         else:
-            many = L.at_least(full, -(-ROWS_TO_SHARE // tile.rows))
+            many = self._rows_to_share(tile)
             # enough blocks for a thread that comes late to leave some to the others, but not of less than a few tiles
             few_tiles = E.Max(E.Min(L.number(BLOCKS_EACH * cores), L.div(full, LEAST_TILES)), L.number(1))
             wanted_blocks = sizes.bind("wanted", L.choose(many, L.plain(few_tiles), L.number(1)))
@@ -248,16 +255,18 @@ class ContractionRule(Operands):
         self, tile: Tile, panels: Expr, body: Callable[[Expr, Expr, Callable[[Expr], Part] | None], Stmt]
     ) -> Stmt:
         """Blocks of panels, each in blocks of the reduction."""
-        count, block = L.constant(panels), self._panels_at_a_time(tile)
-        if count is None or count <= block:
+        block = self._panels_at_a_time(tile)[1]
+        if L.at_least(block, panels) is True:
             return self._by_parts(tile, panels, lambda part: body(L.number(0), panels, part))
+        sizes = L.Sizes()
+        block = sizes.bind("block", block)
 
         def one(nb: Expr) -> Stmt:
             first = L.mul(nb, block)
-            here = L.plain(E.Min(L.number(block), E.Sub(panels, first)))
+            here = L.plain(E.Min(block, E.Sub(panels, first)))
             return self._by_parts(tile, panels, lambda part: body(first, here, part))
 
-        return L.loop("nb", -(-count // block), one)
+        return L.block(*sizes.statements, L.loop("nb", L.ratio(panels, block), one))
 
     def _by_parts(self, tile: Tile, panels: Expr, body: Callable[[Callable[[Expr], Part] | None], Stmt]) -> Stmt:
         """Blocks of the reduction, in order; one, unless it is long."""
