@@ -25,7 +25,7 @@ from supple.ir.graph import (
 )
 from supple.ir.node import Expr, Node, Type, replace
 from supple.ir.op import Op
-from supple.ir.types import PrimType, TensorType
+from supple.ir.types import FuncType, PrimType, TensorType
 from supple.ir.walk import pre_order, substitute, transform
 from supple.sym.relate import bind_parameters, defined_symbols
 
@@ -221,3 +221,11 @@ def copy_with_new_vars(func: Function) -> Function:
 FUNCTION_METHODS["bind_params"] = bind_params
 FUNCTION_METHODS["bind_symbolic_vars"] = bind_symbolic_vars
 FUNCTION_METHODS["inline_functions"] = inline_functions
+
+
+def derive_call_ret_type(func_ty: FuncType, call: Call, ctx: Any = None) -> Type:
+    """The type of a call of a function of type ``func_ty``; raises `TypeCheckError` for arguments that do not fit.
+
+    ``ctx`` is Relax's builder, which is not needed here.
+    """
+    return infer(Call(Var("callee", func_ty), call.args, {}, span=call.span))

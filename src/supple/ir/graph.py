@@ -217,6 +217,12 @@ class If(ExprWithOps):
     false_branch: Expr
     ty: Type | None = ignored(default=None)
 
+    def __post_init__(self) -> None:
+        for name in ("true_branch", "false_branch"):
+            branch = getattr(self, name)
+            if not isinstance(branch, SeqExpr):
+                set_field(self, name, SeqExpr((), branch))
+
 
 # ---------------------------------------------------------------------------------------------------------- functions
 

@@ -98,10 +98,11 @@ class TensorType(Type):
         )
         if negative is not None:
             raise ValueError(f"a tensor's dimension cannot be negative: {negative}")
-        if values is not None and self.ndim != len(values):
+        rank = len(values) if values is not None else getattr(getattr(self.shape, "ty", None), "ndim", -1)
+        if rank not in (-1, self.ndim):
             if self.ndim != -1:
-                raise ValueError(f"TensorType: ndim={self.ndim} contradicts the shape of {len(values)} dimensions")
-            set_field(self, "ndim", len(values))
+                raise ValueError(f"TensorType: ndim={self.ndim} contradicts the shape of {rank} dimensions")
+            set_field(self, "ndim", rank)
 
 
 @node

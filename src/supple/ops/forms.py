@@ -98,11 +98,12 @@ def _inplace_packed_type(call: Call) -> Type:
 CALL_INPLACE_PACKED = _form(
     "call_inplace_packed",
     "Call a registered function that overwrites some of its arguments: result i is argument ``inplace_indices[i]`` "
-    "(-1: a fresh value). Has an effect.",
+    "(-1: a fresh value). Has an effect, which a function that is marked pure vouches for.",
     _inplace_packed_type,
     Param("func", "expr"),
     Param("args", "varargs", ()),
     pure=False,
+    overwrites=True,
 )
 
 
