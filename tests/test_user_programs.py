@@ -3,6 +3,8 @@ builder's scopes; visitors and mutators with overridden methods; sizes that are 
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -455,3 +457,74 @@ class M:
     inside = f"with R.dataflow():\n            {call}\n            R.output(y)\n        return y"
     with pytest.raises(DiagnosticError, match="dataflow"):
         from_source(source.format(inside))
+
+
+# --------------------------------------------------------------------------------------------------- nodes and modules
+
+
+def test_fields_of_nodes() -> None:
+    a, b = x(1), x(2)
+    pair = relax.Tuple([a, b])
+    assert pair[0] is a and pair[-1] is b and list(pair) == [a, b] and len(pair) == 2
+    with pytest.raises(IndexError):
+        pair[2]
+    assert relax.TensorType(ndim=2).dtype == "float32" and relax.TensorType(ndim=2, dtype="").dtype is None
+
+
+def test_what_a_module_or_function_has_not() -> None:
+    for error in (KeyError, ValueError, SuppleError):
+        with pytest.raises(error, match="no function 'nothing'"):
+            Module.get_global_var("nothing")
+    with pytest.raises(SuppleError, match="no one variable"):
+        Module["main"].bind_symbolic_vars({"nothing": 1})
+
+
+def test_a_loop_function_is_specialized() -> None:
+    source = "@T.prim_func\ndef f(a: T.handle, b: T.handle, size: {}):\n"
+    source += "    A = T.match_buffer(a, ({0},), 'float32')\n    B = T.match_buffer(b, ({0},), 'float32')\n"
+    source += "    for i in range({0}):\n        B[i] = A[i]\n"
+    general = from_source(source.replace("{}", "T.int32").replace("{0}", "size"))
+    fixed = from_source(source.replace(", size: {}", "").replace("{0}", "8"))
+    for key in ("size", general.params[2]):
+        assert structural_equal(general.specialize({key: 8}), fixed)
+    eight = tirx.decl_buffer((8,), "float32")
+    by_buffer = general.specialize({general.params[0]: eight})
+    assert [d.value for d in by_buffer.params[1].ty.shape] == [8]
+    with pytest.raises(DiagnosticError, match="dimensions"):
+        general.specialize({general.params[0]: 8})
+
+
+def test_a_class_of_passes() -> None:
+    @supple.transform.module_pass(opt_level=1, name="Mark")
+    class Mark:
+        def __init__(self, value: int) -> None:
+            self.value = value
+
+        def transform_module(self, mod: Any, ctx: Any) -> Any:
+            return mod.with_attr("mark", self.value)
+
+    made = Mark(7)
+    assert made(Module).attrs["mark"] == 7 and made.value == 7
+    assert (made.info.name, made.info.opt_level) == ("Mark", 1)
+
+
+def test_the_alias_has_the_names() -> None:
+    code = """
+import supple.compat
+supple.compat.install_as_tvm()
+import tvm, tvm_ffi
+from tvm import relax, tirx
+a = relax.Var("a", relax.TensorType((1,)))
+assert tvm_ffi.structural_equal(a, a) and tvm_ffi.structural_hash(a) == tvm_ffi.structural_hash(a)
+assert tvm_ffi.get_first_structural_mismatch(a, a) is None
+assert tvm.ir.make_node("ir.DictAttrs", a=1) == {"a": 1}
+assert tvm.device_from_target("llvm") == tvm.cpu() and tvm.runtime.convert([1, "a"]) == [1, "a"]
+assert str(tirx.shift_left(tirx.Var("i", "int32"), 1)) == "i << 1"
+for call in (lambda: relax.op.add(a, a, a), lambda: relax.BlockBuilder().emit(a), lambda: tvm.relax.op.nope):
+    try:
+        call()
+    except (tvm.error.InternalError, TypeError, AttributeError) as error:
+        print(type(error).__name__)
+"""
+    done = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True)
+    assert done.stdout.split() == ["TypeError", "DiagnosticError", "AttributeError"], done.stderr

@@ -23,7 +23,7 @@ from supple.ir.graph import (
 )
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
-from supple.ir.node import TYPE_METHODS, Expr, Node, Type
+from supple.ir.node import METHODS, Expr, Node, Type
 from supple.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType
 from supple.ir.walk import free_symbols, post_order, substitute
 from supple.sym.relate import assignable, common, erase, tensor_dims
@@ -288,7 +288,7 @@ def type_base_check(base: Type, derived: Type) -> BaseCheckResult:
     return BaseCheckResult.FAIL_L2 if verdict is None else BaseCheckResult.FAIL_L0
 
 
-TYPE_METHODS["is_base_of"] = lambda base, derived: type_base_check(base, derived) is BaseCheckResult.PASS
+METHODS["is_base_of"] = lambda base, derived: type_base_check(base, derived) is BaseCheckResult.PASS
 
 
 def type_lca(lhs: Type, rhs: Type) -> Type:

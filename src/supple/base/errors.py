@@ -106,6 +106,13 @@ def out_of_bounds(index: str, axis: int, name: str, size: str, from_end: bool) -
     return message, f"{low} <= index < {size}"
 
 
+class MissingFunctionError(SuppleError, KeyError, ValueError):
+    """A module has no function of that name (a ``KeyError``, as for a mapping, and a ``ValueError``, as in Relax)."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
 class RegistryError(SuppleError, KeyError):
     """A name was registered twice, or looked up and not found."""
 

@@ -77,6 +77,12 @@ class Tuple(ExprWithOps):
     def __len__(self) -> int:
         return len(self.fields)
 
+    def __getitem__(self, index: Any) -> Any:
+        return self.fields[index]
+
+    def __iter__(self) -> Any:
+        return iter(self.fields)
+
 
 @node
 class ShapeExpr(ExprWithOps):

@@ -119,8 +119,8 @@ def as_tuple(of: Node, name: str) -> None:
         set_field(of, name, () if value is None else tuple(value))
 
 
-TYPE_METHODS: dict[str, Callable[..., Any]] = {}
-"""Methods of types that need what is above this level, by name; filled there."""
+METHODS: dict[str, Callable[..., Any]] = {}
+"""Methods of nodes that need what is above this level, by name; filled there."""
 
 _printer: list[Callable[..., str]] = []
 _shower: list[Callable[..., None]] = []
@@ -164,7 +164,7 @@ class Type(Node):
 
     def is_base_of(self, derived: Type) -> bool:
         """Whether every value of ``derived`` is one of this type."""
-        result: bool = TYPE_METHODS["is_base_of"](self, derived)
+        result: bool = METHODS["is_base_of"](self, derived)
         return result
 
 

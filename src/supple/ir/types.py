@@ -57,30 +57,24 @@ class VDevice(Node):
         return VDevice(kind, int(index or 0), scope or "global")
 
 
-UNSAID: Any = type("Unsaid", (), {"__repr__": lambda self: "UNSAID"})()
-"""The default of ``dtype``: float32 where a shape is given, else unknown."""
-
-
 @node
 class TensorType(Type):
     """A tensor: ``R.Tensor((n, 784), "float32")``.
 
     ``shape`` is a `ShapeExpr` (or a sequence of ints and scalars), a variable of `ShapeType`, or None when unknown;
-    ``dtype`` is None when unknown (not said beside a shape it is float32, as in Relax); ``ndim`` is -1 when unknown.
+    ``dtype`` is None when unknown (not said it is float32, as in Relax); ``ndim`` is -1 when unknown.
     Positions 3 and 4 are taken in either order: ``ndim, vdevice`` or Relax's ``vdevice, ndim``.
     """
 
     shape: Expr | None = None
-    dtype: str | None = UNSAID
+    dtype: str | None = "float32"
     ndim: int = -1
     vdevice: object = None
 
     def __post_init__(self) -> None:
         if self.shape is not None and not isinstance(self.shape, Expr):
             set_field(self, "shape", SHAPE_OF["expr"](self.shape))
-        if self.dtype is UNSAID:
-            set_field(self, "dtype", None if self.shape is None else "float32")
-        elif isinstance(self.dtype, PrimType):
+        if isinstance(self.dtype, PrimType):
             set_field(self, "dtype", self.dtype.dtype)
         elif self.dtype in ("", "void"):
             set_field(self, "dtype", None)

@@ -357,7 +357,7 @@ def _seen_by_rule(arg: Expr, name: str, param: Param, call: Call, spread: list[D
 
 def _tensor_type(ty: Type, name: str, param: str, arg: Expr, call: Call) -> TensorType:
     if isinstance(ty, AnyType):
-        return TensorType()
+        return TensorType(None, None)
     if not isinstance(ty, TensorType):
         fail(f"{name}: parameter {param} takes a tensor", "a tensor", str(ty), arg, call)
     return ty

@@ -495,7 +495,7 @@ def _view_type(call: Call) -> Type:
     ty = infer(data)
     if not isinstance(ty, (TensorType, AnyType)):
         fail("memory.view takes a tensor", "a tensor", str(ty), data, call)
-    old = ty if isinstance(ty, TensorType) else TensorType()
+    old = ty if isinstance(ty, TensorType) else TensorType(None, None)
     name = old.dtype if _absent(dtype) else _dtype_of(dtype, "memory.view")
     if _absent(shape):
         return TensorType(old.shape, name, old.ndim)
