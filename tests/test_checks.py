@@ -121,11 +121,11 @@ def in_dataflow(body: Callable[[relax.BlockBuilder], Any]) -> None:
     ("act", "error", "message"),
     [
         (lambda: inside(lambda b: b.emit(relax.op.exp(X))), DiagnosticError, "returns nothing"),
-        (lambda: inside(lambda b: (b.begin_scope(), b.end_function(X))), InternalError, "still open"),
+        (lambda: inside(lambda b: (b.begin_branch(), b.end_function(X))), InternalError, "still open"),
         (lambda: in_dataflow(lambda b: b.emit_func_output(X)), DiagnosticError, "return inside a dataflow block"),
         (lambda: in_dataflow(lambda b: b.begin_dataflow()), DiagnosticError, "cannot hold another"),
         (lambda: inside(lambda b: b.end_dataflow()), InternalError, "without begin_dataflow"),
-        (lambda: inside(lambda b: b.end_scope(X)), InternalError, "without begin_scope"),
+        (lambda: inside(lambda b: b.end_branch(X)), InternalError, "without begin_branch"),
         (lambda: inside(lambda b: b.emit_output(X)), DiagnosticError, "emit_output is for dataflow blocks"),
         (lambda: relax.BlockBuilder().emit(relax.op.exp(X)), DiagnosticError, "no function to emit into"),
     ],

@@ -19,8 +19,8 @@ def branch(bb, cond, then, otherwise):
     """``then() if cond else otherwise()``."""
     bodies = []
     for make in (then, otherwise):
-        bb.begin_scope()
-        bodies.append(bb.end_scope(make()))
+        bb.begin_branch()
+        bodies.append(bb.end_branch(make()))
     return bb.emit_if(cond, *bodies)
 
 

@@ -76,12 +76,12 @@ class Program:
         if kind == "if" and depth < 2:
             bodies, meanings = [], []
             for _ in range(2):
-                bb.begin_scope()
+                bb.begin_branch()
                 local = list(rows)
                 for _ in range(rng.randrange(0, 3)):
                     local.append(self.step(bb, local, const, weight, depth + 1))
                 value, meaning = rng.choice(local)
-                bodies.append(bb.end_scope(value))
+                bodies.append(bb.end_branch(value))
                 meanings.append(meaning)
             return bb.emit_if(self.c, *bodies), lambda e: meanings[0](e) if e[2] else meanings[1](e)
         result = bb.emit(Call(self.inner_var, (a,)))

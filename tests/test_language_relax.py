@@ -475,10 +475,8 @@ class TestSeveralResults:
         def expected(x: R.Tensor((7,), "float32"), y: R.Tensor((7,), "float32")):
             with R.dataflow():
                 e = R.exp(y)
-                p = R.multiply(e, x)
-                q = R.multiply(e, e)
-                s = p
-                d = q
+                s = R.multiply(e, x)
+                d = R.multiply(e, e)
                 t = R.exp(s)
                 z = R.multiply(t, d)
                 R.output(z)

@@ -183,7 +183,7 @@ REFUSED = [
     ('R.gather_nd(x, R.zeros((2,), "int64"), batch_dims=1)', "batch_dims does not fit"),
     ('R.gather_nd(x, R.zeros((3, 1), "int64"), batch_dims=1)', "differ in batch dimension 0"),
     ('R.split(x, 0)', "at least one section"),
-    ('R.split(x, 2, axis=2)', "is no multiple of 2 sections"),
+    ('R.split(x, 5, axis=2)', "nothing is left of an extent of 3"),
     ('R.split(x, 2, axis=4)', "axis 4 is out of range"),
     ('R.nn.conv2d_transpose(R.zeros((1, 2, 0, 4), "float32"), R.zeros((2, 3, 3, 3), "float32"), strides=5)',
      "larger than the padded data"),
@@ -280,10 +280,11 @@ def test_empty_batches_and_pieces_of_sizes_without_names() -> None:
     for kind in ('ndim=1, dtype="float32"', '("n",), "float32"'):
         mod = module(f"x: R.Tensor({kind})", "return R.split(x, 3)")
         assert [len(p) for p in run_all(mod, ones(6))] == [2, 2, 2]
+        assert [len(p) for p in run_all(mod, ones(7))] == [3, 3, 1]
         vm = supple.relax.VirtualMachine(supple.compile(mod, target="llvm"), supple.cpu())
         for run in (lambda *a, mod=mod: Interpreter(mod).run("main", *a), vm["main"]):
             with pytest.raises(SuppleError):
-                run(ones(7))
+                run(ones(1))
         assert [len(p) for p in run_all(module(f"x: R.Tensor({kind})", "return R.split(x, [-2, 9, 5])"), ones(7))] == [
             0,
             7,

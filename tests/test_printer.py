@@ -66,7 +66,7 @@ def test_fragments():
         str(FuncType(None, AnyType())): "R.Callable()",
         str(FuncType((x.ty,), StringType(), False)):
             'R.Callable((R.Tensor((n, 4), dtype="float32"),), R.String, purity=False)',
-        str(TensorType()): "R.Tensor",
+        str(TensorType(dtype=None)): "R.Tensor",
         str(constant([[1, 2], [3, 4]], "int8")): 'R.const([[1, 2], [3, 4]], "int8")',
         str(Tuple((x, StringImm("a"), DataTypeImm("int8"), as_expr(3)))):
             '(x, R.str("a"), R.dtype("int8"), R.prim_value(T.int64(3)))',

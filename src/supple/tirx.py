@@ -1,5 +1,6 @@
 """Names of the loop level (``tirx``), for building and inspecting nodes: re-exports, and the builders below."""
 
+from types import FunctionType
 from typing import Any
 
 from supple.build.te import max, min
@@ -67,6 +68,7 @@ from supple.ir.loop import (
 from supple.ir.node import Expr
 from supple.ir.op import Op
 from supple.ir.types import BufferType, PointerType, PrimType, prim_type
+from supple.script import tirx as _script_names
 from supple.script.tirx import abs as abs
 from supple.script.tirx import (
     acos,
@@ -295,3 +297,11 @@ __all__ = [
     "truncmod",
     "vscale",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """An intrinsic of scripts (``T.shift_left``) that is not listed above."""
+    found = getattr(_script_names, name, None) if not name.startswith("_") else None
+    if not isinstance(found, FunctionType):
+        raise AttributeError(f"supple.tirx has no {name!r}")
+    return found

@@ -82,6 +82,11 @@ class Pass:
         self.opt_level = opt_level
         self._run = run
 
+    @property
+    def info(self) -> Pass:
+        """Name and level, under Relax's name for them."""
+        return self
+
     def __call__(self, mod: IRModule) -> IRModule:
         """The module after the pass. Raises ``TypeError`` for anything but a module."""
         if not isinstance(mod, IRModule):
@@ -118,16 +123,35 @@ class Sequential(Pass):
         return mod
 
 
-def module_pass(
-    run: Callable[[IRModule, PassContext], IRModule] | None = None, opt_level: int = 0, name: str = ""
-) -> Any:
-    """Make a pass of ``run(mod, context)``; also as a decorator with arguments."""
+def module_pass(run: Any = None, opt_level: int = 0, name: str = "") -> Any:
+    """Make a pass of ``run(mod, context)``, or of a class whose objects have ``transform_module(mod, context)``; also
+    as a decorator with arguments."""
 
-    def make(function: Callable[[IRModule, PassContext], IRModule]) -> Pass:
+    def make(function: Any) -> Any:
         label = name or getattr(function, "__name__", "pass")
+        if isinstance(function, type):
+            return _class_of_passes(function, label, opt_level)
         return Pass(label, lambda mod: function(mod, PassContext.current()), opt_level)
 
     return make if run is None else make(run)
+
+
+def _class_of_passes(made_by: type, label: str, opt_level: int) -> type[Pass]:
+    """A class like ``made_by`` whose objects are passes."""
+
+    class Made(Pass):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            self._inner = made_by(*args, **kwargs)
+            transform = self._inner.transform_module
+            super().__init__(label, lambda mod: transform(mod, PassContext.current()), opt_level)
+
+        def __getattr__(self, attribute: str) -> Any:
+            if attribute == "_inner":
+                raise AttributeError(attribute)
+            return getattr(self._inner, attribute)
+
+    Made.__name__, Made.__doc__ = made_by.__name__, made_by.__doc__
+    return Made
 
 
 def LambdaLift() -> Pass:

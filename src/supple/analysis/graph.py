@@ -23,7 +23,7 @@ from supple.ir.graph import (
 )
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
-from supple.ir.node import Expr, Node, Type
+from supple.ir.node import METHODS, Expr, Node, Type
 from supple.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType
 from supple.ir.walk import free_symbols, post_order, substitute
 from supple.sym.relate import assignable, common, erase, tensor_dims
@@ -288,6 +288,9 @@ def type_base_check(base: Type, derived: Type) -> BaseCheckResult:
     return BaseCheckResult.FAIL_L2 if verdict is None else BaseCheckResult.FAIL_L0
 
 
+METHODS["is_base_of"] = lambda base, derived: type_base_check(base, derived) is BaseCheckResult.PASS
+
+
 def type_lca(lhs: Type, rhs: Type) -> Type:
     """The most precise type that both are."""
     return common(lhs, rhs)
@@ -324,8 +327,10 @@ def defined_symbolic_vars(func: Function) -> list[Var]:
     return list(found)
 
 
-def free_symbolic_vars(func: Function) -> list[Var]:
-    """The symbols that a function uses but does not define."""
+def free_symbolic_vars(func: Expr) -> list[Var]:
+    """The symbols that a function (or another expression, which defines none) uses but does not define."""
+    if not isinstance(func, Function):
+        return list(dict.fromkeys(free_symbols(func)))
     defined = {id(v) for v in defined_symbolic_vars(func)}
     scalars = {id(p) for p in func.params}
     return [s for s in free_symbols(func) if id(s) not in defined and id(s) not in scalars]

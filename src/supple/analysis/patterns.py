@@ -68,6 +68,14 @@ class DFPattern:
         """Whether ``expr`` has this pattern's form; parts are matched through ``matcher``."""
         raise NotImplementedError
 
+    def same_as(self, other: object) -> bool:
+        """Whether it is the same pattern."""
+        return self is other
+
+    def __getitem__(self, index: int) -> DFPattern:
+        """One field of what this pattern matches."""
+        return is_tuple_get_item(self, index)
+
     def match(self, expr: Expr, var2val: Bindings | None = None) -> bool:
         """Whether the pattern matches."""
         return Matcher(var2val).match(self, expr)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from supple.base.source import Span, excerpt
 
 
-class SuppleError(Exception):
-    """Base of every error that Supple raises on purpose."""
+class SuppleError(RuntimeError):
+    """Base of every error that Supple raises on purpose (a ``RuntimeError``, as Relax's errors are)."""
 
 
 class InternalError(SuppleError):
@@ -65,6 +65,10 @@ class TypeCheckError(DiagnosticError, TypeError):
     """An expression's type does not fit where it is used (also a ``TypeError``)."""
 
 
+class FieldError(TypeCheckError, IndexError):
+    """A tuple has no field of that number (also an ``IndexError``)."""
+
+
 class NotSupportedError(DiagnosticError, NotImplementedError):
     """The construct is understood but not supported (yet); the message names it."""
 
@@ -74,7 +78,7 @@ class ArgumentError(SuppleError, TypeError, ValueError):
 
 
 @dataclass(eq=False)
-class ExecutionError(SuppleError, RuntimeError):
+class ExecutionError(SuppleError):
     """A compiled or interpreted function failed while it ran (an index out of bounds, a size that does not fit).
 
     ``str(error)`` shows what failed, where the program says so (file, line, column, the line with a caret), and what
@@ -100,6 +104,13 @@ def out_of_bounds(index: str, axis: int, name: str, size: str, from_end: bool) -
     low = f"-{size}" if from_end else "0"
     message = f"index {index} is out of bounds for axis {axis} of {name}, whose size is {size}"
     return message, f"{low} <= index < {size}"
+
+
+class MissingFunctionError(SuppleError, KeyError, ValueError):
+    """A module has no function of that name (a ``KeyError``, as for a mapping, and a ``ValueError``, as in Relax)."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
 
 
 class RegistryError(SuppleError, KeyError):

@@ -51,12 +51,14 @@ class _Scope:
     bindings: list[Binding] = field(default_factory=list)
     dataflow: bool = False
 
-    def close_block(self) -> None:
-        if self.bindings or self.dataflow:
-            kind = DataflowBlock if self.dataflow else BindingBlock
-            if self.bindings:
-                self.blocks.append(kind(tuple(self.bindings), span=self.bindings[0].span))
-            self.bindings = []
+    def close_block(self) -> BindingBlock | None:
+        """End the block that is open; the block, or None where nothing was bound."""
+        if not self.bindings:
+            return None
+        kind = DataflowBlock if self.dataflow else BindingBlock
+        self.blocks.append(kind(tuple(self.bindings), span=self.bindings[0].span))
+        self.bindings = []
+        return self.blocks[-1]
 
 
 @dataclass
@@ -71,6 +73,8 @@ class _Frame:
     span: Span | None
     scopes: list[_Scope] = field(default_factory=lambda: [_Scope()])
     symbols: list[Var] = field(default_factory=list)
+    needs_params: bool = False  # whether emit_func_output has to say them
+    loose: bool = False  # a scope without a function
     counters: dict[str, int] = field(default_factory=dict)
 
 
@@ -102,6 +106,7 @@ class BlockBuilder:
         self._bindings: dict[int, tuple[Var, Expr]] = {}
         self._te_functions: dict[int, list[GlobalVar]] = {}
         self._counters: dict[str, int] = {}  # of values without a name: a second function goes on counting
+        self._names: dict[str, int] = {}
         self.counts_named = False  # whether values with a name of their own count where the others are numbered
 
     # ------------------------------------------------------------------------------------------------------ functions
@@ -120,6 +125,7 @@ class BlockBuilder:
         all_attrs = dict(attrs or {}) if private else {"global_symbol": name, **(attrs or {})}
         depth = len(self._frames)
         self.begin_function(name, given, all_attrs, is_pure=pure)
+        self._frames[-1].needs_params = params is None
         BlockBuilder._entered.append(self)
         try:
             yield
@@ -175,8 +181,18 @@ class BlockBuilder:
         return Function(frame.params, body, ret_ty, frame.is_pure, frame.attrs, span=frame.span)
 
     def emit_func_output(self, output: Any, params: Sequence[Var] | Var | None = None) -> GlobalVar:
-        """Return ``output`` from the innermost function and add the function to the module."""
+        """Return ``output`` from the innermost function and add the function to the module.
+
+        ``params`` are the function's parameters where ``bb.function(name)`` was not given them.
+        """
         frame = self._frame()
+        if (params is None) == frame.needs_params:
+            said = "no parameters" if frame.needs_params else "its parameters twice"
+            raise DiagnosticError(
+                f"the function {frame.name} was given {said}",
+                hint="bb.function(name, params), or bb.emit_func_output(value, params)",
+                rule="return",
+            )
         if params is not None:
             frame.params = (params,) if isinstance(params, Var) else tuple(params)
             frame.symbols += defined_symbols(p.ty for p in frame.params)
@@ -239,19 +255,90 @@ class BlockBuilder:
         scope.close_block()
         scope.dataflow = False
 
-    def begin_scope(self) -> None:
+    def begin_branch(self) -> None:
         """Start the body of a branch."""
+        if not self._frames:  # a branch by itself, in a mutator
+            self._frames.append(_Frame("", (), {}, True, None, None, scopes=[], loose=True))
         self._frame().scopes.append(_Scope())
 
-    def end_scope(self, value: Any, span: Span | None = None) -> SeqExpr:
+    def end_branch(self, value: Any, span: Span | None = None) -> SeqExpr:
         """Finish a branch with its value."""
-        if len(self._frame().scopes) < 2:
-            raise InternalError("end_scope without begin_scope")
+        if not self._frames or len(self._frame().scopes) < 2 - self._frame().loose:
+            raise InternalError("end_branch without begin_branch")
         body = self._finish_scope(value, span)
         self._frame().scopes.pop()
+        if not self._frame().scopes:
+            self._frames.pop()
         return body
 
+    def begin_scope(self, params: Sequence[Var] | None = None) -> None:
+        """Start a scope of its own, where ``params`` and the symbols of their types are known."""
+        known = _symbols_of(params or ())
+        self._frames.append(_Frame("", tuple(params or ()), {}, True, None, None, symbols=known, loose=True))
+
+    def end_scope(self) -> None:
+        """Leave the scope that `begin_scope` started; what was emitted there is dropped."""
+        if not self._frames or not self._frames[-1].loose:
+            raise InternalError("end_scope without begin_scope")
+        self._frames.pop()
+
+    @contextmanager
+    def testing_scope(self, def_vars: Sequence[Var]) -> Iterator[None]:
+        """A scope where the given symbols are known, to emit into without a function."""
+        self.begin_scope()
+        self._frame().symbols += list(def_vars)
+        try:
+            yield
+        finally:
+            self.end_scope()
+
+    def current_block_is_dataflow(self) -> bool:
+        """Whether what is emitted now is part of a dataflow block."""
+        return self._scope().dataflow
+
+    def get_unique_name(self, name_prefix: str) -> str:
+        """A name that this builder has not given before: ``a``, ``a1``, ``a2``..."""
+        name = name_prefix
+        while name in self._names:
+            self._names[name_prefix] += 1
+            name = f"{name_prefix}{self._names[name_prefix]}"
+        self._names[name] = 0
+        return name
+
+    def _begin_binding_block(self) -> None:
+        """Relax's name for the start of a block that a mutator rebuilds."""
+        if not self._frames:
+            self.begin_scope()
+        self._scope().close_block()
+
+    def _begin_dataflow_block(self) -> None:
+        """Relax's name for `begin_dataflow`."""
+        if not self._frames:
+            self.begin_scope()
+        self.begin_dataflow()
+
+    def _end_block(self) -> BindingBlock:
+        """Relax's name for the end of the block that is open: the block, an empty one where nothing was bound."""
+        scope = self._scope()
+        kind = DataflowBlock if scope.dataflow else BindingBlock
+        made = scope.close_block()
+        scope.dataflow = False
+        return kind(()) if made is None else made
+
+    def keep_block(self, block: BindingBlock | None) -> None:
+        """Append a block that was made elsewhere to the innermost scope; nothing for None or one that is there."""
+        scope = self._scope()
+        if block is not None and block.bindings and not any(b is block for b in scope.blocks):
+            scope.close_block()
+            scope.blocks.append(block)
+
     def _finish_scope(self, value: Any, span: Span | None) -> SeqExpr:
+        if isinstance(value, SeqExpr):  # a body that is complete: what else was emitted comes before it
+            scope = self._scope()
+            scope.close_block()
+            own = {id(b) for b in value.blocks}
+            before = tuple(b for b in scope.blocks if id(b) not in own)
+            return replace(value, blocks=(*before, *value.blocks)) if before else value
         result = self.normalize(_as_value(value))
         if not isinstance(result, (Var, Tuple)) and not _is_leaf(result):
             result = self.emit(result, span=span)
@@ -356,8 +443,8 @@ class BlockBuilder:
         """The expression in A-normal form with its type: nested calls are bound to new variables in this scope."""
         root = _as_value(expr)
         if not isinstance(root, _NESTED):
-            infer(root)
-            return root
+            ty = infer(root)
+            return replace(root, ty=ty) if isinstance(root, If) and root.ty is None else root
         done: dict[int, Expr] = {}
         stack: list[tuple[Expr, bool]] = [(root, False)]
         while stack:

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from supple.base.errors import DiagnosticError
 from supple.base.registry import did_you_mean
 from supple.build.functor import PyExprMutator
 from supple.build.infer import infer
-from supple.ir.expr import Call, DataflowVar, Var, as_expr, is_scalar
+from supple.ir.expr import Call, DataflowVar, Var, as_expr, is_scalar, scalar_dtype
 from supple.ir.expr import const as scalar_const
 from supple.ir.graph import (
     FUNCTION_METHODS,
@@ -23,9 +24,10 @@ from supple.ir.graph import (
     VarBinding,
     constant,
 )
-from supple.ir.node import Expr, Node, Type, replace
+from supple.ir.loop import PrimFunc
+from supple.ir.node import METHODS, Expr, Node, Type, replace
 from supple.ir.op import Op
-from supple.ir.types import PrimType, TensorType
+from supple.ir.types import BufferType, FuncType, PrimType, TensorType
 from supple.ir.walk import pre_order, substitute, transform
 from supple.sym.relate import bind_parameters, defined_symbols
 
@@ -86,13 +88,15 @@ def _by_name(what: str, key: Any, candidates: list[Var]) -> Var:
     """The variable that a key of a mapping names."""
     if isinstance(key, Var):
         if all(key is not v for v in candidates):
-            raise ValueError(f"{what}: {key.name!r} is not one of {', '.join(v.name for v in candidates) or 'none'}")
+            raise DiagnosticError(
+                f"{what}: {key.name!r} is not one of {', '.join(v.name for v in candidates) or 'none'}"
+            )
         return key
     found = [v for v in candidates if v.name == key]
     if len(found) != 1:
         why = "there are several" if found else "there is none"
         names = [v.name for v in candidates]
-        raise ValueError(f"{what}: no one variable is named {key!r}: {why}{did_you_mean(str(key), names)}")
+        raise DiagnosticError(f"{what}: no one variable is named {key!r}: {why}{did_you_mean(str(key), names)}")
     return found[0]
 
 
@@ -221,3 +225,34 @@ def copy_with_new_vars(func: Function) -> Function:
 FUNCTION_METHODS["bind_params"] = bind_params
 FUNCTION_METHODS["bind_symbolic_vars"] = bind_symbolic_vars
 FUNCTION_METHODS["inline_functions"] = inline_functions
+
+
+def specialize(func: PrimFunc, param_map: Mapping[Any, Any]) -> PrimFunc:
+    """A loop function with scalar parameters fixed to values, and buffer parameters to the shapes of other buffers."""
+    values: dict[Var, Node] = {}
+    fixed: set[int] = set()
+    for key, value in param_map.items():
+        param = _by_name("specialize", key, list(func.params))
+        if isinstance(param.ty, BufferType):
+            given = getattr(value, "ty", None)
+            if not isinstance(given, BufferType) or len(given.shape) != len(param.ty.shape):
+                raise DiagnosticError(f"specialize: {param.name} takes a buffer of {len(param.ty.shape)} dimensions")
+            pairs = zip(param.ty.shape, given.shape, strict=True)
+            values.update({formal: actual for formal, actual in pairs if isinstance(formal, Var)})
+        else:
+            values[param] = as_expr(value, scalar_dtype(param))
+            fixed.add(id(param))
+    rest = tuple(p for p in func.params if id(p) not in fixed)
+    special: PrimFunc = substitute(replace(func, params=rest), values)
+    return special
+
+
+METHODS["specialize"] = specialize
+
+
+def derive_call_ret_type(func_ty: FuncType, call: Call, ctx: Any = None) -> Type:
+    """The type of a call of a function of type ``func_ty``; raises `TypeCheckError` for arguments that do not fit.
+
+    ``ctx`` is Relax's builder, which is not needed here.
+    """
+    return infer(Call(Var("callee", func_ty), call.args, {}, span=call.span))

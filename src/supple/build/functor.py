@@ -30,6 +30,7 @@ from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
 from supple.ir.node import Expr, Type, replace
 from supple.ir.op import Op
+from supple.ir.structural import structural_equal
 from supple.ir.walk import substitute
 
 C = TypeVar("C", bound=type)
@@ -70,12 +71,16 @@ def mutator(cls: C) -> C:
     return cls
 
 
-class PyExprVisitor:
-    """Visits every expression, binding and variable definition of a graph function, in order of evaluation."""
+class ExprFunctor:
+    """Calls the method of an expression's kind: ``visit_call_`` for a `Call`, and so on."""
 
-    def visit_expr(self, expr: Expr) -> None:
-        """Visit any expression: calls the method of its kind."""
-        getattr(self, _method(expr))(expr)
+    def visit_expr(self, expr: Expr) -> Any:
+        """What the method of the expression's kind returns."""
+        return getattr(self, _method(expr))(expr)
+
+
+class PyExprVisitor(ExprFunctor):
+    """Visits every expression, binding and variable definition of a graph function, in order of evaluation."""
 
     # bindings and blocks
 
@@ -186,7 +191,7 @@ class PyExprVisitor:
         """Any other expression."""
 
 
-class PyExprMutator:
+class PyExprMutator(ExprFunctor):
     """Rebuilds graph functions.
 
     ``self.builder_`` is the `BlockBuilder` of the module given; expressions emitted there come before the binding that
@@ -223,31 +228,48 @@ class PyExprMutator:
 
     def visit_match_cast_(self, binding: MatchCast) -> None:
         value = self.visit_expr(binding.value)
-        new = self.builder_.match_cast(
-            value, binding.ty, binding.var.name, output=_is_output(binding.var), span=binding.span
-        )
+        var = self.visit_var_def(binding.var)
+        new = self.builder_.match_cast(value, binding.ty, var.name, output=_is_output(var), span=binding.span)
         self.set_var_remap(binding.var, new)
 
     def reemit(self, var: Var, value: Expr) -> Var:
         """Bind ``value`` in place of ``var``: later uses of ``var`` become the new variable."""
-        new = self.builder_.emit(value, var.name, output=_is_output(var), span=var.span)
+        wanted = self.visit_var_def(var)
+        new = self.builder_.emit(value, wanted.name, output=_is_output(wanted), span=var.span)
         self.set_var_remap(var, new)
         return new
 
-    def visit_binding_block(self, block: BindingBlock) -> None:
+    def visit_binding_block(self, block: BindingBlock) -> BindingBlock:
+        """The new form of a block, which is part of the scope that is built."""
         if isinstance(block, DataflowBlock):
-            self.visit_dataflow_block_(block)
-        else:
-            self.visit_binding_block_(block)
+            return self.visit_dataflow_block_(block)
+        return self.visit_binding_block_(block)
 
-    def visit_binding_block_(self, block: BindingBlock) -> None:
+    def visit_binding_block_(self, block: BindingBlock) -> BindingBlock:
+        self.builder_._begin_binding_block()
         for binding in block.bindings:
             self.visit_binding(binding)
+        return self.builder_._end_block()
 
-    def visit_dataflow_block_(self, block: DataflowBlock) -> None:
-        with self.builder_.dataflow():
-            for binding in block.bindings:
-                self.visit_binding(binding)
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        self.builder_._begin_dataflow_block()
+        for binding in block.bindings:
+            self.visit_binding(binding)
+        return self.builder_._end_block()
+
+    def visit_var_def(self, var: Var) -> Var:
+        """The variable that is defined in place of ``var``."""
+        return self.visit_dataflow_var_def_(var) if isinstance(var, DataflowVar) else self.visit_var_def_(var)
+
+    def visit_var_def_(self, var: Var) -> Var:
+        return var
+
+    def visit_dataflow_var_def_(self, var: DataflowVar) -> Var:
+        return var
+
+    def with_type(self, var: Var, ty: Type) -> Var:
+        """A variable like ``var`` of that type: itself where it has it."""
+        return var if var.ty is not None and structural_equal(var.ty, ty) else type(var)(var.name, ty, span=var.span)
 
     def set_var_remap(self, old: Var, new: Var) -> None:
         """Let uses of ``old`` become ``new``."""
@@ -264,30 +286,25 @@ class PyExprMutator:
 
     def visit_with_new_scope(self, expr: Expr) -> SeqExpr:
         """The new form of a branch, in a scope of its own."""
-        self.builder_.begin_scope()
-        if isinstance(expr, SeqExpr):
-            for block in expr.blocks:
-                self.visit_binding_block(block)
-            return self.builder_.end_scope(self.visit_expr(expr.body), expr.span)
-        return self.builder_.end_scope(self.visit_expr(expr), expr.span)
+        self.builder_.begin_branch()
+        return self.builder_.end_branch(self.visit_expr(expr), expr.span)
 
     # expressions
 
     def visit_function_(self, op: Function) -> Expr:
         name = str(op.attrs.get("global_symbol", "local"))
         params = tuple(self.visit_var_def(p) for p in op.params)
+        for old, new in zip(op.params, params, strict=True):
+            if new is not old:
+                self.set_var_remap(old, new)
         self.builder_.begin_function(name, params, op.attrs, op.is_pure, None, op.span)
-        body = op.body
-        for block in body.blocks:
-            self.visit_binding_block(block)
-        return self.builder_.end_function(self.visit_expr(body.body), body.span)
-
-    def visit_var_def(self, var: Var) -> Var:
-        """The new form of a parameter."""
-        return var
+        return self.builder_.end_function(self.visit_expr(op.body), op.body.span)
 
     def visit_seq_expr_(self, op: SeqExpr) -> Expr:
-        return self.visit_with_new_scope(op)
+        self.builder_.begin_branch()
+        for block in op.blocks:
+            self.builder_.keep_block(self.visit_binding_block(block))
+        return self.builder_.end_branch(self.visit_expr(op.body), op.span)
 
     def visit_call_(self, op: Call) -> Expr:
         callee = self.visit_expr(op.op)

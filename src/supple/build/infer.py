@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from supple.base.errors import DiagnosticError, Note, TypeCheckError
-from supple.ir.expr import Call, TupleGetItem, Var, place_of_use
-from supple.ir.graph import ExternFunc, Function, GlobalVar, If, SeqExpr, Tuple
-from supple.ir.node import Expr, Type
+from supple.base.errors import DiagnosticError, FieldError, Note, TypeCheckError
+from supple.ir.expr import Call, IntImm, TupleGetItem, Var, place_of_use
+from supple.ir.graph import ExternFunc, Function, GlobalVar, If, SeqExpr, ShapeExpr, Tuple
+from supple.ir.node import Expr, Node, Type
 from supple.ir.op import Op, signature_text
-from supple.ir.types import AnyType, FuncType, TupleType
-from supple.ir.walk import substitute
-from supple.sym.relate import assignable, bind_parameters, common, defined_symbols, erase
+from supple.ir.types import AnyType, FuncType, ShapeType, TupleType
+from supple.ir.walk import substitute, transform
+from supple.sym.relate import assignable, bind_parameters, common, defined_symbols, erase, simplify_dims
 
 
 def infer(e: Expr) -> Type:
@@ -91,7 +91,25 @@ def _result(ty: FuncType, mapping: dict[Var, Expr]) -> Type:
     assert ty.params is not None
     unbound = {id(s) for s in defined_symbols(ty.params)} - {id(s) for s in mapping}
     known = [s for s in defined_symbols([ty.ret]) if id(s) not in unbound]
-    return substitute(erase(ty.ret, known), mapping)  # type: ignore[no-any-return]
+    return _counted(substitute(erase(ty.ret, known), mapping))
+
+
+def _counted(ty: Type) -> Type:
+    """The type with its dimensions simplified: what was a symbol of the callee may be a number of the caller."""
+
+    def rewrite(found: Node) -> Node | None:
+        if isinstance(found, FuncType):
+            return found
+        if not isinstance(found, (ShapeExpr, ShapeType)) or found.values is None:
+            return None
+        if all(isinstance(v, (IntImm, Var)) for v in found.values):
+            return None
+        dims = simplify_dims(found.values)
+        return ShapeExpr(dims) if isinstance(found, ShapeExpr) else ShapeType(dims)
+
+    counted = transform(ty, rewrite)
+    assert isinstance(counted, Type)
+    return counted
 
 
 def _infer_tuple(e: Tuple) -> Type:
@@ -105,7 +123,7 @@ def _infer_get_item(e: TupleGetItem) -> Type:
     if not isinstance(ty, TupleType):
         raise TypeCheckError("only a tuple has fields", span=e.span, expected="a tuple", actual=str(ty), rule="field")
     if not 0 <= e.index < len(ty.fields):
-        raise TypeCheckError(
+        raise FieldError(
             f"the tuple has no field {e.index}",
             span=e.span,
             expected=f"an index below {len(ty.fields)}",

@@ -14,7 +14,7 @@ Shapes are int64. A reduction stands at the top of a formula; it becomes a block
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,6 +123,17 @@ class TensorValue:
         return f"te.Tensor({self.name}: {self.dtype}{[str(s) for s in self.shape]})"
 
 
+class NumberValue(TensorValue):
+    """A number as a tensor without dimensions: formulas that read it hold the number itself."""
+
+    def __init__(self, number: Expr) -> None:
+        super().__init__(Buffer("number", (), scalar_dtype(number)), None)
+        self._number = number
+
+    def __getitem__(self, index: Any) -> Expr:
+        return self._number
+
+
 @dataclass(eq=False)
 class ComputeOp:
     """A formula: ``body`` over the index variables ``axis``."""
@@ -213,15 +224,22 @@ def _index_names(formula: Callable[..., Any], rank: int) -> list[str]:
     return names + [f"i{d}" for d in range(len(names), rank)]
 
 
+_PAIRS = frozenset(("max", "min"))
+
+
 def _reduction(combiner: str) -> Callable[..., Expr]:
-    def build(source: Any, axis: IterVar | Iterable[IterVar]) -> Expr:
+    def build(source: Any, axis: Any) -> Expr:
+        if combiner in _PAIRS and (isinstance(axis, (int, float)) or E.is_scalar(axis)):  # te.max(a, b)
+            return _COMBINE[combiner](*E.match_dtypes(source, axis))
         axes = (axis,) if isinstance(axis, IterVar) else tuple(axis)
         if any(a.iter_type is not IterType.REDUCE for a in axes):
             raise TypeError(f"te.{combiner}: axis must be made by te.reduce_axis")
         return Reduce(combiner, as_expr(source, "float32"), axes)
 
     build.__name__ = combiner
-    build.__doc__ = f"The {combiner} of ``source`` over reduction axes."
+    build.__doc__ = f"The {combiner} of ``source`` over reduction axes" + (
+        f", or of two numbers: ``{combiner}(a, b)``." if combiner in _PAIRS else "."
+    )
     return build
 
 
@@ -299,16 +317,26 @@ def _statements(computed: Sequence[TensorValue]) -> list[Stmt]:
     """The nest of each tensor; tensors that are made together have one statement."""
     statements: list[Stmt] = []
     done: set[int] = set()
+    names: dict[str, int] = {}
     for tensor in computed:
         if not isinstance(tensor.op, ExternOp):
-            statements.append(_nest(tensor))
+            statements.append(_nest(tensor, _block_name(tensor.name, names)))
         elif id(tensor.op) not in done:
             done.add(id(tensor.op))
             body: Any = _plain(tensor.op.body)
             reads, writes = infer_regions(body, None)
-            block = SBlock((), reads, writes, tensor.name, body)
+            block = SBlock((), reads, writes, _block_name(tensor.name, names), body)
             statements.append(SBlockRealize((), const(True), block))
     return statements
+
+
+def _block_name(name: str, taken: dict[str, int]) -> str:
+    """A name that no other block of the function has: ``compute``, ``compute_1``."""
+    unique = name
+    while unique in taken:
+        unique, taken[name] = f"{name}_{taken[name]}", taken[name] + 1
+    taken[unique] = 1
+    return unique
 
 
 def _storage(computed: Sequence[TensorValue]) -> list[Var]:
@@ -331,7 +359,7 @@ def _plain(formula: Node) -> Node:
     return transform(formula, rewrite)
 
 
-def _nest(tensor: TensorValue) -> Stmt:
+def _nest(tensor: TensorValue, name: str) -> Stmt:
     """The loops and the block of one computed tensor."""
     assert isinstance(tensor.op, ComputeOp)
     body = tensor.op.body
@@ -358,7 +386,7 @@ def _nest(tensor: TensorValue) -> Stmt:
         value: Any = _plain(substitute(body, to_iter))
         store = BufferStore(tensor.buffer, value, indices)
     reads, writes = infer_regions(store, init)
-    block = SBlock(iter_vars, reads, writes, tensor.name, store, init)
+    block = SBlock(iter_vars, reads, writes, name, store, init)
     nest: Stmt = SBlockRealize(tuple(loops), const(True), block)
     for loop, (_, low, extent) in zip(reversed(loops), reversed(extents), strict=True):
         nest = For(loop, low, extent, ForKind.SERIAL, nest)
@@ -366,6 +394,11 @@ def _nest(tensor: TensorValue) -> Stmt:
 
 
 # --------------------------------------------------------------------------------------------- from graph values to te
+
+
+def _letter(position: int) -> str:
+    """The name of an operand that is no variable: ``A``, ``B``, ... as in Relax."""
+    return chr(ord("A") + position) if position < 26 else f"arg{position}"
 
 
 def as_placeholders(args: Sequence[Any]) -> tuple[list[Any], list[tuple[TensorValue, Expr]]]:
@@ -392,7 +425,7 @@ def as_placeholders(args: Sequence[Any]) -> tuple[list[Any], list[tuple[TensorVa
             dims = tensor_dims(ty)
             if dims is None or ty.dtype is None:
                 raise TypeError(f"a compute definition needs a known shape and dtype, got {ty}")
-            tensor = placeholder(dims, ty.dtype, getattr(value, "name", f"arg{len(inputs)}"))
+            tensor = placeholder(dims, ty.dtype, getattr(value, "name", _letter(len(inputs))))
             inputs.append((tensor, value))
             return tensor
         return value

@@ -5,8 +5,38 @@ from __future__ import annotations
 from typing import Any
 
 from supple import driver
+from supple.base.errors import NotSupportedError
+from supple.base.target import target as make_target
+from supple.ir.structural import find_mismatch
+from supple.runtime.device import Device, device
+from supple.runtime.tensor import tensor
 
 
 def compile(mod: Any, target: Any = "llvm", **options: Any) -> Any:
     """`supple.compile` with results of `supple.runtime.Tensor`, as scripts written for TVM expect."""
     return driver.compile(mod, target, results="tensor", **options)
+
+
+def convert(value: Any) -> Any:
+    """A Python value as compiled functions take it: arrays become tensors, sequences lists, the rest stays."""
+    if hasattr(value, "__array__") and not hasattr(value, "numpy"):
+        return tensor(value)
+    return [convert(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def make_node(type_key: str, **fields: Any) -> dict[str, Any]:
+    """Attributes (``ir.DictAttrs``), which are plain dicts here. Raises `NotSupportedError` for other nodes."""
+    if type_key.rpartition(".")[2] not in ("DictAttrs", "Attrs"):
+        raise NotSupportedError(f"make_node: {type_key} is made by its own class")
+    return fields
+
+
+def device_from_target(target: Any, dev_id: int = 0) -> Device:
+    """The device that code for a target runs on."""
+    return device(make_target(target).kind, dev_id)
+
+
+def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = False) -> tuple[str, str] | None:
+    """The path of the first difference on both sides, or None for equal values."""
+    found = find_mismatch(lhs, rhs, map_free_vars)
+    return None if found is None else (found.path, found.path)

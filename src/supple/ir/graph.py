@@ -77,6 +77,12 @@ class Tuple(ExprWithOps):
     def __len__(self) -> int:
         return len(self.fields)
 
+    def __getitem__(self, index: Any) -> Any:
+        return self.fields[index]
+
+    def __iter__(self) -> Any:
+        return iter(self.fields)
+
 
 @node
 class ShapeExpr(ExprWithOps):
@@ -216,6 +222,12 @@ class If(ExprWithOps):
     true_branch: Expr
     false_branch: Expr
     ty: Type | None = ignored(default=None)
+
+    def __post_init__(self) -> None:
+        for name in ("true_branch", "false_branch"):
+            branch = getattr(self, name)
+            if not isinstance(branch, SeqExpr):
+                set_field(self, name, SeqExpr((), branch))
 
 
 # ---------------------------------------------------------------------------------------------------------- functions

@@ -9,7 +9,21 @@ from dataclasses import field
 from typing import Any, ClassVar
 
 from supple.ir.expr import IntImm, Range, Var, as_expr, int64, is_scalar, scalar_dtype
-from supple.ir.node import Expr, Node, Role, Stmt, Type, as_tuple, define, fields, ignored, node, replace, set_field
+from supple.ir.node import (
+    METHODS,
+    Expr,
+    Node,
+    Role,
+    Stmt,
+    Type,
+    as_tuple,
+    define,
+    fields,
+    ignored,
+    node,
+    replace,
+    set_field,
+)
 from supple.ir.types import BufferType, FuncType, PrimType, TensorType, prim_type
 
 
@@ -379,6 +393,12 @@ class PrimFunc(Expr):
         as_tuple(self, "params")
         if self.attrs is None:
             set_field(self, "attrs", {})
+
+    def specialize(self, param_map: dict[Any, Any]) -> PrimFunc:
+        """The function with some parameters (by name or variable) fixed: scalars to numbers or expressions, buffers to
+        the shapes of other buffers."""
+        special: PrimFunc = METHODS["specialize"](self, param_map)
+        return special
 
     @property
     def ret_type(self) -> Type | None:

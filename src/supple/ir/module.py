@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from supple.base.errors import MissingFunctionError
 from supple.base.registry import did_you_mean
 from supple.ir.graph import ExternFunc, Function, GlobalVar
 from supple.ir.loop import PrimFunc
@@ -75,11 +76,11 @@ class IRModule(Node):
         return len(self.functions)
 
     def get_global_var(self, name: str) -> GlobalVar:
-        """The variable of a function of that name; raises ``KeyError`` with close names for a miss."""
+        """The variable of a function of that name; raises `MissingFunctionError` with close names for a miss."""
         for var in self.functions:
             if var.name_hint == name:
                 return var
-        raise KeyError(
+        raise MissingFunctionError(
             f"the module has no function {name!r}{did_you_mean(name, [v.name_hint for v in self.functions])}"
         )
 

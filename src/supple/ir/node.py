@@ -119,6 +119,9 @@ def as_tuple(of: Node, name: str) -> None:
         set_field(of, name, () if value is None else tuple(value))
 
 
+METHODS: dict[str, Callable[..., Any]] = {}
+"""Methods of nodes that need what is above this level, by name; filled there."""
+
 _printer: list[Callable[..., str]] = []
 _shower: list[Callable[..., None]] = []
 
@@ -158,6 +161,11 @@ class Node:
 @node
 class Type(Node):
     """Base of all types."""
+
+    def is_base_of(self, derived: Type) -> bool:
+        """Whether every value of ``derived`` is one of this type."""
+        result: bool = METHODS["is_base_of"](self, derived)
+        return result
 
 
 @node

@@ -56,7 +56,7 @@ class LoopPrinter(LinePrinter):
         public = func.attrs.get("global_symbol")
         if public is None:
             options.append("private=True")
-        if func.attrs.get("s_tir") is True:
+        if func.attrs.get("s_tir") is True or (self.style.marks_blocks and _has_blocks(func.body)):
             options.append("s_tir=True")
         if _lacks_root(func.body):
             options.append("root_block=False")
@@ -523,6 +523,10 @@ def _lacks_root(body: Stmt) -> bool:
     """Whether a function has blocks, but not in a root block (which the parser would make)."""
     if isinstance(body, SBlockRealize) and body.block.name_hint == "root" and not body.block.iter_vars:
         return False
+    return _has_blocks(body)
+
+
+def _has_blocks(body: Stmt) -> bool:
     return any(isinstance(n, SBlockRealize) for n in pre_order(body))
 
 

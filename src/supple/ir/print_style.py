@@ -28,6 +28,7 @@ class PrintStyle:
     width: int  # longer signatures take a line for each parameter
     reserved: frozenset[str]  # names that variables get only with a number
     # what is said
+    marks_blocks: bool  # s_tir=True for every loop function with blocks
     type_variables: bool  # symbols of signatures are declared before the text: n = TypeVar("n")
     declare_free: bool  # variables that nothing binds are declared where they first occur
     annotate_all: bool  # every binding says its type; otherwise where it is not the deduced one
@@ -83,6 +84,7 @@ SUPPLE = PrintStyle(
     order=None,
     width=110,
     reserved=frozenset(),
+    marks_blocks=False,
     type_variables=False,
     declare_free=False,
     annotate_all=False,
@@ -136,6 +138,7 @@ RELAX = PrintStyle(
     order=lambda kind, name: (name == "main", kind != "PrimFunc", name),
     width=1 << 30,
     reserved=RESERVED,
+    marks_blocks=True,
     type_variables=True,
     declare_free=True,
     annotate_all=True,

@@ -3,7 +3,8 @@
 Both read the roles of fields (``ir/node.py``): a ``DEF`` field pairs the variables of both sides (and the symbols in
 their types), every later use must agree with that pairing. Free variables are equal only to themselves, unless
 ``map_free_vars`` pairs them at first sight. Spans, name hints and deduced types of calls do not matter. Floats compare
-by their bits in their dtype (every NaN alike, ``0.0`` and ``-0.0`` apart), constants by dtype, shape and bytes.
+by their bits in their dtype (every NaN alike, ``0.0`` and ``-0.0`` apart), constants by dtype, shape and bytes. The
+dimensions of shapes compare by value: ``n + m`` and ``m + n`` are one size, however a type rule came to write it.
 """
 
 from __future__ import annotations
@@ -11,19 +12,25 @@ from __future__ import annotations
 import enum
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from supple.base import dtypes
-from supple.ir.expr import FloatImm, Var
-from supple.ir.graph import Constant, GlobalVar
+from supple.ir.expr import FloatImm, IntImm, Var
+from supple.ir.graph import Constant, GlobalVar, ShapeExpr
+from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
-from supple.ir.node import Node, Role, fields
+from supple.ir.node import Expr, Node, Role, fields
 from supple.ir.op import Op
-from supple.ir.types import FuncType
+from supple.ir.types import FuncType, ShapeType
+from supple.ir.walk import free_symbols, substitute
+
+SIZES: dict[str, Callable[..., Any]] = {}
+"""``"equal"``: whether two sizes are equal for all values of their symbols (None: undecided); ``"plain"``: the number
+or symbol that a size is, or None. Filled by the reasoning about integers, which is above this level."""
 
 _TEXT_LIMIT = 2000
 _PLAIN = frozenset((str, int, bool, type(None)))
@@ -87,10 +94,16 @@ def _short(value: Any) -> str:
 
 def find_mismatch(a: Any, b: Any, map_free_vars: bool = False) -> Mismatch | None:
     """The first difference in field order, or None when the two are structurally equal."""
-    pairing = _Pairing(map_free_vars)
     seen: set[tuple[int, int, _Mode]] = set()
+    pairing = _Pairing(map_free_vars)
     pairing.forget = seen.clear
-    stack: list[tuple[Any, Any, _Mode, _Path]] = [(a, b, _Mode.USE, (None, "root"))]
+    return _search((a, b, _Mode.USE, (None, "root")), pairing, seen)
+
+
+def _search(
+    start: tuple[Any, Any, _Mode, _Path], pairing: _Pairing, seen: set[tuple[int, int, _Mode]]
+) -> Mismatch | None:
+    stack = [start]
     while stack:
         x, y, mode, path = stack.pop()
         if isinstance(x, Var) and isinstance(y, Var):
@@ -99,6 +112,12 @@ def find_mismatch(a: Any, b: Any, map_free_vars: bool = False) -> Mismatch | Non
                 return Mismatch(_path_text(path), x, y, reason)
             if pairing.newly_bound:
                 stack.append((x.ty, y.ty, _Mode.PATTERN, (path, ".ty")))
+            continue
+        if type(x) is _Size or type(y) is _Size:
+            left, right = (v.value if type(v) is _Size else v for v in (x, y))
+            found = _sizes(left, right, mode, path, pairing)
+            if found is not None:
+                return found
             continue
         reason = _same_kind(x, y)
         if reason is not None:
@@ -116,6 +135,29 @@ def find_mismatch(a: Any, b: Any, map_free_vars: bool = False) -> Mismatch | Non
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """A dimension of a shape: compared by value."""
+
+    value: Expr
+
+
+def _sizes(x: Expr, y: Expr, mode: _Mode, path: _Path, pairing: _Pairing) -> Mismatch | None:
+    """Two dimensions: alike as they are written (which may pair symbols), or one size under the pairing there is."""
+    before = len(pairing.order)
+    found = _search((x, y, mode, path), pairing, set())
+    if found is None:
+        return None
+    pairing.undo(before)
+    paired: dict[Var, Node] = {}
+    for symbol in free_symbols(x):
+        other = pairing.right.get(id(symbol))
+        if other is None and id(symbol) in pairing.left:
+            return found
+        paired[symbol] = symbol if other is None else other
+    return None if SIZES["equal"](substitute(x, paired), y) else found
+
+
 class _Pairing:
     """Which variables of the two sides stand for each other."""
 
@@ -123,8 +165,15 @@ class _Pairing:
         self.map_free_vars = map_free_vars
         self.right: dict[int, Var] = {}
         self.left: dict[int, Var] = {}
+        self.order: list[tuple[Var, Var]] = []
         self.newly_bound = False
         self.forget: Any = lambda: None
+
+    def undo(self, count: int) -> None:
+        """Forget all pairs but the first ``count``."""
+        for x, y in self.order[count:]:
+            del self.right[id(x)], self.left[id(y)]
+        del self.order[count:]
 
     def variables(self, x: Var, y: Var, mode: _Mode) -> str | None:
         """Pair or check two variables; the reason if they do not stand for each other."""
@@ -152,6 +201,7 @@ class _Pairing:
     def _bind(self, x: Var, y: Var) -> None:
         self.right[id(x)] = y
         self.left[id(y)] = x
+        self.order.append((x, y))
 
 
 def _same_kind(x: Any, y: Any) -> str | None:
@@ -199,7 +249,21 @@ def _parts(x: Any, y: Any, mode: _Mode, path: _Path) -> Iterator[tuple[Any, Any,
             yield x.global_infos, y.global_infos, _Mode.USE, (path, ".global_infos")
     elif isinstance(x, Node) and not isinstance(x, (FloatImm, Constant, Op)):
         for name, below, step in _compared(type(x), mode):
-            yield getattr(x, name), getattr(y, name), below, (path, step)
+            left, right = _field(x, name), _field(y, name)
+            if name == "values" and isinstance(x, (ShapeExpr, ShapeType)):
+                left, right = _as_sizes(left), _as_sizes(right)
+            yield left, right, below, (path, step)
+
+
+def _field(x: Node, name: str) -> Any:
+    """A field as it is compared: the flag ``s_tir`` says that a loop function has blocks, which its body tells."""
+    value = getattr(x, name)
+    return {k: v for k, v in value.items() if k != "s_tir"} if name == "attrs" and isinstance(x, PrimFunc) else value
+
+
+def _as_sizes(values: tuple[Expr, ...] | None) -> Any:
+    """The dimensions of a shape, those apart that are more than a symbol or a number."""
+    return values and tuple(v if isinstance(v, (Var, IntImm)) else _Size(v) for v in values)
 
 
 _Compared = tuple[tuple[str, _Mode, str], ...]
@@ -320,12 +384,30 @@ class _Hasher:
             if isinstance(x, IRModule):
                 items += [(x.attrs, _Mode.USE), (x.global_infos, _Mode.USE)]
             parts = iter(items)
+        elif isinstance(x, _Size):
+            plain = SIZES["plain"](x.value)
+            return self._variable(plain, mode, stack) if isinstance(plain, Var) else self._size(x.value, plain, mode)
         elif isinstance(x, Node):
-            parts = iter([(getattr(x, name), below) for name, below, _ in _compared(type(x), mode)])
+            parts = iter(self._fields(x, mode))
         else:
             return _leaf(type(x).__name__, _plain_text(x))
         stack.append(_Frame(x, mode, head, parts, self.count))
         return None
+
+    def _fields(self, x: Node, mode: _Mode) -> Iterator[tuple[Any, _Mode]]:
+        for name, below, _ in _compared(type(x), mode):
+            value = _field(x, name)
+            if name == "values" and isinstance(x, (ShapeExpr, ShapeType)):
+                value = value and tuple(v if isinstance(v, Var) else _Size(v) for v in value)
+            yield value, below
+
+    def _size(self, x: Expr, plain: IntImm | None, mode: _Mode) -> bytes:
+        """A dimension hashes as its number, or as any dimension; the symbols that it binds are counted."""
+        for symbol in free_symbols(x):
+            if id(symbol) not in self.numbers and (mode is _Mode.PATTERN or self.map_free_vars):
+                self.numbers[id(symbol)] = self.count
+                self.count += 1
+        return _leaf("size") if plain is None else _leaf("size", plain.value)
 
     def _variable(self, x: Var, mode: _Mode, stack: list[_Frame]) -> bytes | None:
         number = self.numbers.get(id(x))

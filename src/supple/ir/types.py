@@ -57,30 +57,24 @@ class VDevice(Node):
         return VDevice(kind, int(index or 0), scope or "global")
 
 
-UNSAID: Any = type("Unsaid", (), {"__repr__": lambda self: "UNSAID"})()
-"""The default of ``dtype``: float32 where a shape is given, else unknown."""
-
-
 @node
 class TensorType(Type):
     """A tensor: ``R.Tensor((n, 784), "float32")``.
 
     ``shape`` is a `ShapeExpr` (or a sequence of ints and scalars), a variable of `ShapeType`, or None when unknown;
-    ``dtype`` is None when unknown (not said beside a shape it is float32, as in Relax); ``ndim`` is -1 when unknown.
+    ``dtype`` is None when unknown (not said it is float32, as in Relax); ``ndim`` is -1 when unknown.
     Positions 3 and 4 are taken in either order: ``ndim, vdevice`` or Relax's ``vdevice, ndim``.
     """
 
     shape: Expr | None = None
-    dtype: str | None = UNSAID
+    dtype: str | None = "float32"
     ndim: int = -1
     vdevice: object = None
 
     def __post_init__(self) -> None:
         if self.shape is not None and not isinstance(self.shape, Expr):
             set_field(self, "shape", SHAPE_OF["expr"](self.shape))
-        if self.dtype is UNSAID:
-            set_field(self, "dtype", None if self.shape is None else "float32")
-        elif isinstance(self.dtype, PrimType):
+        if isinstance(self.dtype, PrimType):
             set_field(self, "dtype", self.dtype.dtype)
         elif self.dtype in ("", "void"):
             set_field(self, "dtype", None)
@@ -98,10 +92,11 @@ class TensorType(Type):
         )
         if negative is not None:
             raise ValueError(f"a tensor's dimension cannot be negative: {negative}")
-        if values is not None and self.ndim != len(values):
+        rank = len(values) if values is not None else getattr(getattr(self.shape, "ty", None), "ndim", -1)
+        if rank not in (-1, self.ndim):
             if self.ndim != -1:
-                raise ValueError(f"TensorType: ndim={self.ndim} contradicts the shape of {len(values)} dimensions")
-            set_field(self, "ndim", len(values))
+                raise ValueError(f"TensorType: ndim={self.ndim} contradicts the shape of {rank} dimensions")
+            set_field(self, "ndim", rank)
 
 
 @node

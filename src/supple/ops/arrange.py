@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from supple.base.errors import ExecutionError
 from supple.build import te
 from supple.ir import expr as E
 from supple.ir.expr import const, int64
@@ -15,11 +16,12 @@ from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType, TupleType
-from supple.ops.declare import Axes, Axis, Sections, Tensors, fail, operator, sample, static_sample
+from supple.ops.declare import Axes, Axis, Sections, Tensors, fail, operator, sample
+from supple.ops.manipulate import reshape_tensor
 from supple.ops.requirements import require_at_least, require_equal, require_proved
 from supple.ops.shapes import normalize_axis, same_dtype
 from supple.sym.relate import dim_text, tensor, tensor_dims
-from supple.sym.simplify import SHAPES
+from supple.sym.simplify import SHAPES, product
 
 # --------------------------------------------------------------------------------------------------------------- split
 
@@ -28,8 +30,10 @@ def _pieces(extent: Expr, indices_or_sections: Any) -> list[tuple[Expr, Expr]]:
     """Start and extent of every piece."""
     if isinstance(indices_or_sections, int):
         sections = indices_or_sections
-        size = SHAPES.simplify(E.FloorDiv(extent, int64(sections)))
-        return [(SHAPES.simplify(E.Mul(size, int64(n))), size) for n in range(sections)]
+        size = SHAPES.simplify(E.FloorDiv(E.Add(extent, int64(sections - 1)), int64(sections)))
+        starts = [SHAPES.simplify(E.Mul(size, int64(n))) for n in range(sections)]
+        last = SHAPES.simplify(E.Sub(extent, starts[-1]))
+        return [(start, size) for start in starts[:-1]] + [(starts[-1], last)]
     inner = [SHAPES.simplify(E.Max(E.Min(int64(i), extent), int64(0))) for i in indices_or_sections]
     bounds: list[Expr] = [int64(0), *inner, extent]
     return [(low, SHAPES.simplify(E.Max(E.Sub(high, low), int64(0)))) for low, high in itertools.pairwise(bounds)]
@@ -46,9 +50,12 @@ def _split_lower(x: te.TensorValue, indices_or_sections: Any, axis: int) -> list
 
 
 def _split_ref(x: Any, indices_or_sections: Any, axis: int) -> Any:
-    if isinstance(indices_or_sections, int):
-        return tuple(np.split(x, indices_or_sections, axis))
     extent = x.shape[axis]
+    if isinstance(indices_or_sections, int):
+        size = -(-extent // indices_or_sections)
+        if size * (indices_or_sections - 1) > extent:
+            raise ExecutionError(f"split: nothing is left of an extent of {extent} for the last of its sections")
+        indices_or_sections = [size * n for n in range(1, indices_or_sections)]
     bounds = [0, *(max(min(int(i), extent), 0) for i in indices_or_sections), extent]
     places = [np.arange(low, max(low, high)) for low, high in itertools.pairwise(bounds)]
     return tuple(np.take(x, place, axis) for place in places)
@@ -59,15 +66,15 @@ def _split_ref(x: Any, indices_or_sections: Any, axis: int) -> Any:
     lower=_split_lower,
     ref=_split_ref,
     samples=lambda: [
-        static_sample((4, 6), indices_or_sections=3, axis=1),
+        sample((4, 6), indices_or_sections=3, axis=1),
+        sample((7, 2), indices_or_sections=3, axis=0),
         sample((7, 2), indices_or_sections=[2, 5], axis=0),
         sample((3,), indices_or_sections=[1, 9]),
     ],
 )
 def split(x: TensorType, indices_or_sections: Sections, axis: int = 0) -> Type:
-    """A tuple of pieces along ``axis``: that many equal ones (a symbolic extent is
-    checked at run time to be a multiple), or those between the given indices (below 0 they count
-    as 0, beyond the extent as the extent)."""
+    """A tuple of pieces along ``axis``: that many, of one size but for the last, which has what is left; or those
+    between the given indices (below 0 they count as 0, beyond the extent as the extent)."""
     if isinstance(indices_or_sections, int) and indices_or_sections < 1:
         fail("split: needs at least one section", "a positive number", str(indices_or_sections))
     dims = tensor_dims(x)
@@ -77,17 +84,11 @@ def split(x: TensorType, indices_or_sections: Sections, axis: int = 0) -> Type:
         count = indices_or_sections if isinstance(indices_or_sections, int) else len(indices_or_sections) + 1
         return TupleType(tuple(TensorType(None, x.dtype, x.ndim) for _ in range(count)))
     place = normalize_axis("split", axis, len(dims))
+    pieces = _pieces(dims[place], indices_or_sections)
     if isinstance(indices_or_sections, int):
-        rest = E.FloorMod(dims[place], int64(indices_or_sections))
-        sections = str(indices_or_sections)
-        text = f"split: an extent of {dim_text(dims[place])} is no multiple of {sections} sections"
-        require_equal(text, int64(0), rest, f"a multiple of {sections}")
-    return TupleType(
-        tuple(
-            tensor((*dims[:place], size, *dims[place + 1 :]), x.dtype)
-            for _, size in _pieces(dims[place], indices_or_sections)
-        )
-    )
+        text = f"split: nothing is left of an extent of {dim_text(dims[place])} for the last of its sections"
+        require_at_least(text, 0, pieces[-1][1])
+    return TupleType(tuple(tensor((*dims[:place], size, *dims[place + 1 :]), x.dtype) for _, size in pieces))
 
 
 # --------------------------------------------------------------------------------------------------------------- stack
@@ -138,6 +139,8 @@ def stack(tensors: Tensors, axis: int = 0) -> Type:
 
 
 def _repeat_lower(data: te.TensorValue, repeats: int, axis: Axis) -> te.TensorValue:
+    if axis is None and data.ndim != 1:
+        data = reshape_tensor(data, (product(list(data.shape)),))
     place = 0 if axis is None else normalize_axis("repeat", axis, data.ndim)
     dims = list(data.shape)
     dims[place] = SHAPES.simplify(E.Mul(dims[place], int64(repeats)))
@@ -152,17 +155,22 @@ def _repeat_lower(data: te.TensorValue, repeats: int, axis: Axis) -> te.TensorVa
     fusion=Fusion.BROADCAST,
     lower=_repeat_lower,
     ref=lambda data, repeats, axis: np.repeat(data, repeats, axis),
-    samples=lambda: [sample((2, 3), repeats=2, axis=1), sample((4,), repeats=3), sample((2, 3), repeats=1, axis=0)],
+    samples=lambda: [
+        sample((2, 3), repeats=2, axis=1),
+        sample((4,), repeats=3),
+        sample((2, 3), repeats=1, axis=0),
+        sample((2, 3), repeats=2),
+    ],
 )
 def repeat(data: TensorType, repeats: int, axis: Axis = None) -> Type:
-    """Each element ``repeats`` times along ``axis``. Without an axis, ``data`` has one dimension."""
+    """Each element ``repeats`` times along ``axis``. Without an axis, ``data`` is flattened first."""
     if repeats < 0:
         fail("repeat: the count is negative", "a size", str(repeats))
-    if axis is None and data.ndim not in (-1, 1):
-        fail("repeat: an axis is needed", "1 dimension, or an axis", f"{data.ndim} dimensions", hint="R.flatten first")
     dims = tensor_dims(data)
     if dims is None:
-        return TensorType(None, data.dtype, data.ndim)
+        return TensorType(None, data.dtype, 1 if axis is None else data.ndim)
+    if axis is None:
+        dims = (product(list(dims)),)
     place = 0 if axis is None else normalize_axis("repeat", axis, len(dims))
     return tensor((*dims[:place], E.Mul(dims[place], int64(repeats)), *dims[place + 1 :]), data.dtype)
 

@@ -321,6 +321,15 @@ def nll_loss(
         fail("nn.nll_loss: unknown reduction", "mean, sum or none", reduction)
     if predictions.ndim != -1 and targets.ndim not in (-1, predictions.ndim - 1):
         fail("nn.nll_loss: the targets have the wrong rank", str(predictions.ndim - 1), str(targets.ndim))
+    dims, given = tensor_dims(predictions), tensor_dims(targets)
+    if dims is not None:
+        place = class_axis(len(dims))
+        if given is not None:
+            rest = (*dims[:place], *dims[place + 1 :])
+            require_shape("nn.nll_loss: the targets do not fit the predictions", rest, given)
+        counted = None if weights is None else tensor_dims(weights)
+        if counted is not None:
+            require_shape("nn.nll_loss: the weights do not fit the classes", (dims[place],), counted)
     if reduction == "none":
         return TensorType(targets.shape, predictions.dtype, targets.ndim)
     return tensor((), predictions.dtype)

@@ -81,9 +81,11 @@ def inplace_result(call: Call) -> Type:
 
 CALL_TIR_INPLACE = _form(
     "call_tir_inplace",
-    "Like ``call_tir``, but the outputs named by ``inplace_indices`` are the inputs of those positions, overwritten.",
+    "Like ``call_tir``, but the outputs named by ``inplace_indices`` are the inputs of those positions, overwritten. "
+    "A function that is marked pure vouches that nobody else sees it.",
     inplace_result,
     pure=False,
+    overwrites=True,
     calls_loop_function=True,
     prints="destination",
 )

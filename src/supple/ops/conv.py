@@ -46,6 +46,10 @@ class _Plan:
         self.dtype = attrs["out_dtype"]
         if any(s < 1 for s in (*self.strides, *self.dilation)) or self.groups < 1:
             fail(f"{name}: strides, dilation and groups must be positive")
+        too_wide = [e >= max(s, d) for e, s, d in zip(self.extra, self.strides, self.dilation, strict=True)]
+        if any(too_wide):  # as PyTorch: such rows would see no input at all
+            limits = "smaller than the strides or the dilation"
+            fail(f"{name}: the output padding is too large", limits, str(self.extra))
         if any(p < 0 for pair in self.padding for p in pair):
             fail(f"{name}: padding is negative", "sizes", str(self.padding))
 

@@ -240,7 +240,10 @@ def _checked(rule: Callable[..., Type], name: str, params: tuple[Param, ...], fu
 
     def infer_call(call: Call) -> Type:
         spread: list[DTensorType] = []
+        by_variable: list[tuple[TensorType, TensorType]] = []
         values = _rule_arguments(call, name, params, spread)
+        if fusion not in (Fusion.ELEMENTWISE, Fusion.BROADCAST):
+            values = [_rank_only(v, by_variable) for v in values]
         if params and params[0].kind == "operand" and all(map(is_scalar, call.args)):
             fail(
                 f"{name}: one operand must be a tensor",
@@ -250,6 +253,8 @@ def _checked(rule: Callable[..., Type], name: str, params: tuple[Param, ...], fu
                 hint="R.prim_value(a + b)",
             )
         result = rule(*values, **call.attrs)
+        if by_variable:
+            result = _given_back(result, by_variable)
         if spread:
             return _spread(result, spread, values, call, name, fusion)
         devices = _devices(values)
@@ -262,6 +267,25 @@ def _checked(rule: Callable[..., Type], name: str, params: tuple[Param, ...], fu
         return on_device(result, devices[0] if len(devices) == 1 else None)
 
     return infer_call
+
+
+def _rank_only(value: Any, by_variable: list[tuple[TensorType, TensorType]]) -> Any:
+    """A tensor whose shape is a variable, as a rule sees it (except where operands broadcast): its rank counts, what
+    the variable may hold does not, as in Relax. The pairs of what is seen and what it was are noted."""
+    if isinstance(value, list):
+        return [_rank_only(v, by_variable) for v in value]
+    if not isinstance(value, TensorType) or value.shape is None or isinstance(value.shape, ShapeExpr):
+        return value
+    seen = TensorType(None, value.dtype, value.ndim, value.vdevice)
+    by_variable.append((seen, value))
+    return seen
+
+
+def _given_back(ty: Type, by_variable: list[tuple[TensorType, TensorType]]) -> Type:
+    """A result that is an operand's type keeps the variable as its shape."""
+    if isinstance(ty, TupleType):
+        return TupleType(tuple(_given_back(f, by_variable) for f in ty.fields))
+    return next((value for seen, value in by_variable if seen is ty), ty)
 
 
 def _spread(result: Type, spread: list[DTensorType], values: list[Any], call: Call, name: str, fusion: Fusion) -> Type:
@@ -333,7 +357,7 @@ def _seen_by_rule(arg: Expr, name: str, param: Param, call: Call, spread: list[D
 
 def _tensor_type(ty: Type, name: str, param: str, arg: Expr, call: Call) -> TensorType:
     if isinstance(ty, AnyType):
-        return TensorType()
+        return TensorType(None, None)
     if not isinstance(ty, TensorType):
         fail(f"{name}: parameter {param} takes a tensor", "a tensor", str(ty), arg, call)
     return ty

@@ -21,7 +21,6 @@ from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import fail, operator
-from supple.ops.index import require_integers
 from supple.ops.requirements import require_shape
 from supple.sym.relate import tensor_dims
 from supple.sym.simplify import product
@@ -170,7 +169,8 @@ def dynamic_strided_slice(x: TensorType, begin: TensorType, end: TensorType, str
     negative bounds count from the end, bounds beyond the ends are limited. A stride of 0 raises at run time."""
     name = "dynamic_strided_slice"
     for what, t in (("begin", begin), ("end", end), ("strides", strides)):
-        require_integers(name, what, t)
+        if t.dtype not in (None, "int64"):
+            fail(f"{name}: {what} must be int64", "int64", t.dtype, hint=f'{what}.astype("int64")')
         if t.ndim not in (-1, 1):
             fail(f"{name}: {what} must have one dimension", "1 dimension", f"{t.ndim} dimensions")
         dims = tensor_dims(t)

@@ -98,11 +98,12 @@ def _inplace_packed_type(call: Call) -> Type:
 CALL_INPLACE_PACKED = _form(
     "call_inplace_packed",
     "Call a registered function that overwrites some of its arguments: result i is argument ``inplace_indices[i]`` "
-    "(-1: a fresh value). Has an effect.",
+    "(-1: a fresh value). Has an effect, which a function that is marked pure vouches for.",
     _inplace_packed_type,
     Param("func", "expr"),
     Param("args", "varargs", ()),
     pure=False,
+    overwrites=True,
 )
 
 
@@ -494,7 +495,7 @@ def _view_type(call: Call) -> Type:
     ty = infer(data)
     if not isinstance(ty, (TensorType, AnyType)):
         fail("memory.view takes a tensor", "a tensor", str(ty), data, call)
-    old = ty if isinstance(ty, TensorType) else TensorType()
+    old = ty if isinstance(ty, TensorType) else TensorType(None, None)
     name = old.dtype if _absent(dtype) else _dtype_of(dtype, "memory.view")
     if _absent(shape):
         return TensorType(old.shape, name, old.ndim)

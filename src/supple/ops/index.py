@@ -16,7 +16,7 @@ from supple.ir.graph import Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
-from supple.ops.declare import Axis, Scalar, Scalars, fail, operator, sample, static_sample
+from supple.ops.declare import Axis, Operand, Scalar, Scalars, fail, operator, sample, static_sample
 from supple.ops.requirements import require_equal
 from supple.ops.shapes import normalize_axes, normalize_axis
 from supple.sym.relate import tensor, tensor_dims
@@ -53,14 +53,15 @@ def require_in_bounds(indices: Any, axis: int, name: str, extent: int, *, from_e
         raise ExecutionError(text, expected=expected)
 
 
-def _take_lower(x: te.TensorValue, indices: te.TensorValue, axis: Axis, mode: str) -> te.TensorValue:
+def _take_lower(x: te.TensorValue, indices: te.TensorValue | Expr, axis: Axis, mode: str) -> te.TensorValue:
     place = 0 if axis is None else normalize_axis("take", axis, x.ndim)
-    dims = (*x.shape[:place], *indices.shape, *x.shape[place + 1 :])
+    rank, shape = (indices.ndim, indices.shape) if isinstance(indices, te.TensorValue) else (0, ())
+    dims = (*x.shape[:place], *shape, *x.shape[place + 1 :])
 
     def body(*i: Any) -> Expr:
-        at = i[place : place + indices.ndim]
-        index = wrapped_index(indices[at], x.shape[place], mode)
-        return x[(*i[:place], index, *i[place + indices.ndim :])]
+        given = indices[i[place : place + rank]] if isinstance(indices, te.TensorValue) else indices
+        index = wrapped_index(given, x.shape[place], mode)
+        return x[(*i[:place], index, *i[place + rank :])]
 
     return te.compute(dims, body, "T_take")
 
@@ -93,8 +94,9 @@ def _take_ref(x: Any, indices: Any, axis: Axis, mode: str) -> Any:
         sample((4, 2), np.zeros((0,), "int64"), axis=0),
     ],
 )
-def take(x: TensorType, indices: TensorType, axis: Axis = None, mode: str = "fast") -> Type:
-    """Elements along ``axis`` at ``indices`` of any rank: ``x.shape[:axis] + indices.shape + x.shape[axis + 1:]``.
+def take(x: TensorType, indices: Operand, axis: Axis = None, mode: str = "fast") -> Type:
+    """Elements along ``axis`` at ``indices`` of any rank (a number has rank 0):
+    ``x.shape[:axis] + indices.shape + x.shape[axis + 1:]``.
 
     Negative indices count from the end. An index out of range raises at run time (``"fast"``), is limited to the ends
     (``"clip"``, negative ones to 0) or taken modulo the extent (``"wrap"``). Without an axis, ``x`` has one dimension.
@@ -122,13 +124,15 @@ def slice_bounds(begin: Expr, end: Expr, stride: int, extent: Expr, inbound: boo
     ``inbound`` promises that the bounds lie inside; then only literals count from the end.
     """
     start, stop = (_from_end(SHAPES.simplify(cast("int64", b)), extent, inbound) for b in (begin, end))
+    ordered = SHAPES.less_equal(start, stop) if stride > 0 else SHAPES.less_equal(stop, start)
     stride = near_stride(stride)
     if not inbound:
         low, high = (int64(0), extent) if stride > 0 else (int64(-1), E.Sub(extent, int64(1)))
         start, stop = (SHAPES.simplify(E.Max(E.Min(b, high), low)) for b in (start, stop))
     span = E.Sub(stop, start) if stride > 0 else E.Sub(start, stop)
     count = E.FloorDiv(E.Add(span, int64(abs(stride) - 1)), int64(abs(stride)))
-    return start, SHAPES.simplify(E.Max(count, int64(0)))
+    # limited to the extent, bounds keep their order
+    return start, SHAPES.simplify(count if ordered else E.Max(count, int64(0)))
 
 
 def _from_end(bound: Expr, extent: Expr, inbound: bool) -> Expr:

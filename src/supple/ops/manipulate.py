@@ -11,14 +11,14 @@ import numpy as np
 from supple.base.errors import TypeCheckError
 from supple.build import te
 from supple.ir import expr as E
-from supple.ir.expr import IntImm, int64
+from supple.ir.expr import IntImm, Var, int64
 from supple.ir.graph import ShapeExpr
 from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import ShapeType, TensorType
 from supple.ops.declare import Axes, Axis, Shape, ShapeOf, Tensors, fail, operator, sample, static_sample
-from supple.ops.requirements import require_proved
+from supple.ops.requirements import require_equal, require_proved
 from supple.ops.shapes import broadcast_dims, broadcast_index, normalize_axes, normalize_axis
 from supple.sym.relate import dim_text, dims_text, simplify_dims, tensor, tensor_dims
 from supple.sym.simplify import SHAPES, exact_quotient, product
@@ -35,6 +35,13 @@ def shape_values(shape: Expr) -> tuple[Expr, ...] | None:
 def shape_rank(shape: Expr) -> int:
     ty = getattr(shape, "ty", None)
     return ty.ndim if isinstance(ty, ShapeType) else -1
+
+
+def shaped(shape: Expr, dtype: str | None) -> TensorType:
+    """A tensor of a shape that is only known as a value: a variable is the tensor's shape itself."""
+    if isinstance(shape, Var) and isinstance(shape.ty, ShapeType):
+        return TensorType(shape, dtype)
+    return TensorType(None, dtype, shape_rank(shape))
 
 
 # ------------------------------------------------------------------------------------------------------------ reshape
@@ -135,7 +142,7 @@ def reshape(x: TensorType, shape: Shape) -> Type:
     the input's dimension at that place. The number of elements must be proved equal."""
     wanted, dims = shape_values(shape), tensor_dims(x)
     if wanted is None:
-        return TensorType(None, x.dtype, shape_rank(shape))
+        return shaped(shape, x.dtype)
     if dims is None:
         known = all(not isinstance(v, IntImm) or v.value > 0 for v in wanted)
         return TensorType(ShapeExpr(wanted), x.dtype) if known else TensorType(None, x.dtype, len(wanted))
@@ -267,15 +274,16 @@ def concat(tensors: Tensors, axis: Axis = 0) -> Type:
             fail("concat: the tensors have different dtypes", first.dtype, other.dtype)
         if first.ndim != -1 and other.ndim != -1 and first.ndim != other.ndim:
             fail("concat: the tensors have different ranks", f"{first.ndim} dimensions", f"{other.ndim} dimensions")
+    dtype = first.dtype if all(t.dtype is not None for t in tensors) else None
     ndim = max(t.ndim for t in tensors)
     known = [tensor_dims(t) for t in tensors]
     if ndim == -1:
-        return TensorType(None, first.dtype)
+        return TensorType(None, dtype)
     if ndim == 0:
         fail("concat: 0-dimensional tensors have no axis", "at least 1 dimension", "0 dimensions")
     place = _concat_axis(ndim, axis)
     if any(dims is None for dims in known):
-        return TensorType(None, first.dtype, ndim)
+        return TensorType(None, dtype, ndim)
     shapes = [dims for dims in known if dims is not None]
     result = list(shapes[0])
     for n, dims in enumerate(shapes[1:], 1):
@@ -284,7 +292,7 @@ def concat(tensors: Tensors, axis: Axis = 0) -> Type:
                 result[d] = E.Add(result[d], dims[d])
             else:
                 require_proved(f"concat: dimension {d} of tensor {n} differs", shapes[0][d], dims[d])
-    return tensor(result, first.dtype)
+    return tensor(result, dtype)
 
 
 # ------------------------------------------------------------------------------------- expand_dims, squeeze, broadcast
@@ -328,10 +336,16 @@ def _squeezed(dims: Sequence[Expr], axis: Axes) -> set[int]:
     if axis is None:
         return {d for d, dim in enumerate(dims) if SHAPES.equal(dim, int64(1)) is True}
     axes = normalize_axes("squeeze", axis, len(dims))
+    kept = {a for a in axes if SHAPES.equal(dims[a], int64(1)) is False}
     for a in axes:
-        if SHAPES.equal(dims[a], int64(1)) is not True:
-            fail(f"squeeze: axis {a} is not of extent 1", "1", dim_text(dims[a]))
-    return set(axes)
+        if a not in kept:
+            require_equal(f"squeeze: axis {a} is not of extent 1", int64(1), dims[a])
+    return set(axes) - kept
+
+
+def _squeeze_ref(x: Any, axis: Axes) -> Any:
+    axes = range(x.ndim) if axis is None else axis
+    return np.squeeze(x, tuple({a % x.ndim for a in axes if x.shape[a] == 1}))
 
 
 def _squeeze_lower(x: te.TensorValue, axis: Axes) -> te.TensorValue:
@@ -348,11 +362,17 @@ def _squeeze_lower(x: te.TensorValue, axis: Axes) -> te.TensorValue:
 @operator(
     fusion=Fusion.INJECTIVE,
     lower=_squeeze_lower,
-    ref=lambda x, axis: np.squeeze(x, axis),
-    samples=lambda: [static_sample((1, 3, 1)), sample((1, 3, 1), axis=[-1]), static_sample((2, 3))],
+    ref=_squeeze_ref,
+    samples=lambda: [
+        static_sample((1, 3, 1)),
+        sample((1, 3, 1), axis=[-1]),
+        static_sample((2, 3)),
+        static_sample((1, 3), axis=[0, 1]),
+    ],
 )
 def squeeze(x: TensorType, axis: Axes = None) -> Type:
-    """Dimensions of extent 1 removed: those in ``axis``, or all; where a symbol may be 1, the rank is not known."""
+    """Dimensions of extent 1 removed: those in ``axis`` (another number there stays, as in PyTorch; a symbol is checked
+    at run time to be 1), or all; where a symbol may be 1, the rank is not known."""
     dims = tensor_dims(x)
     unsure = axis is None and dims is not None and any(SHAPES.equal(d, int64(1)) is None for d in dims)
     if dims is None or unsure:
@@ -387,8 +407,11 @@ def _broadcast_lower(x: te.TensorValue, shape: Sequence[Expr]) -> te.TensorValue
 def broadcast_to(x: TensorType, shape: Shape) -> Type:
     """The tensor repeated along dimensions of extent 1 to a larger shape."""
     wanted, dims = shape_values(shape), tensor_dims(x)
+    if -1 != shape_rank(shape) < x.ndim:
+        ranks = f"at least {x.ndim} dimensions", f"{shape_rank(shape)} dimensions"
+        fail("broadcast_to: the shape has fewer dimensions than the tensor", *ranks)
     if wanted is None:
-        return TensorType(None, x.dtype, shape_rank(shape))
+        return shaped(shape, x.dtype)
     if dims is not None:
         _broadcast_to_dims(dims, wanted)
     return tensor(wanted, x.dtype)

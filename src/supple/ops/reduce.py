@@ -41,9 +41,9 @@ def reduce_type(name: str, x: TensorType, axis: Axes, keepdims: bool) -> TensorT
         return TensorType(None, x.dtype)
     axes = normalize_axes(name, axis, x.ndim)
     dims = tensor_dims(x)
-    if dims is None:
+    if dims is None and (keepdims or len(axes) < x.ndim):
         return TensorType(None, x.dtype, x.ndim if keepdims else x.ndim - len(axes))
-    return TensorType(ShapeExpr(reduced_dims(dims, axes, keepdims)), x.dtype)
+    return TensorType(ShapeExpr(reduced_dims(dims or (), axes, keepdims)), x.dtype)
 
 
 def reduced_dims(dims: Sequence[Expr], axes: Sequence[int], keepdims: bool) -> tuple[Expr, ...]:
@@ -94,9 +94,7 @@ def _reduction(name: str, doc: str, combiner: str, ref: Callable[..., Any]) -> O
         return reduce_tensor(x, combiner, axes, keepdims, f"{name}_red")
 
     def rule(x: TensorType, axis: Axes = None, keepdims: bool = False) -> Type:
-        if x.dtype == "bool":
-            fail(f"{name}: needs a tensor of numbers", "a number dtype", "bool", hint='x.astype("int32")')
-        return reduce_type(name, x, axis, keepdims)
+        return reduce_type(name, require_numbers(name, x), axis, keepdims)
 
     rule.__doc__ = doc
     return operator(name, fusion=Fusion.REDUCTION, lower=lower, ref=ref, samples=_samples)(rule)
@@ -136,32 +134,55 @@ min = _reduction(
 )
 
 
+def mean_dtype(dtype: str) -> str:
+    """In which dtype a mean is computed."""
+    return dtypes.accumulator(dtype) if dtypes.is_float(dtype) else "float64"
+
+
+def require_numbers(name: str, x: TensorType) -> TensorType:
+    """Refuse a tensor that is known to hold bools."""
+    if x.dtype == "bool":
+        fail(f"{name}: needs a tensor of numbers", "a number dtype", "bool", hint='x.astype("int32")')
+    return x
+
+
 def _mean_lower(x: te.TensorValue, axis: Axes, keepdims: bool) -> te.TensorValue:
     axes = normalize_axes("mean", axis, x.ndim)
-    wide = dtypes.accumulator(x.dtype)
+    wide = mean_dtype(x.dtype)
     total = reduce_tensor(x, "sum", axes, keepdims, "mean_red", wide)
     count = cast(wide, product([x.shape[a] for a in axes]))
     return te.compute(total.shape, lambda *i: cast(x.dtype, E.Div(total[i], count)), "mean")
 
 
 def mean_ref(x: Any, axis: Axes | tuple[int, ...], keepdims: bool) -> Any:
-    """numpy's mean, summed in the accumulator of the dtype; NaN over nothing, without a warning."""
+    """numpy's mean, summed in the accumulator of the dtype; NaN over nothing, without a warning. Of integers it is
+    truncated to an integer (0 over nothing)."""
     x = np.asarray(x)
-    wide = dtypes.to_numpy(dtypes.accumulator(dtypes.from_numpy(x.dtype)))
+    wide = dtypes.to_numpy(mean_dtype(dtypes.from_numpy(x.dtype)))
     axes = tuple(range(x.ndim)) if axis is None else axis
     count = np.asarray(np.prod([x.shape[a] for a in axes], dtype="int64")).astype(wide)
     with np.errstate(all="ignore"):
-        return (np.sum(x, axis=axes, keepdims=keepdims, dtype=wide) / count).astype(x.dtype)
+        return as_dtype(np.sum(x, axis=axes, keepdims=keepdims, dtype=wide) / count, x.dtype)
+
+
+def as_dtype(values: Any, dtype: Any) -> Any:
+    """Values in a dtype; for integers truncated, NaN is 0."""
+    values = np.asarray(values)
+    return (np.nan_to_num(values, nan=0.0) if np.dtype(dtype).kind in "iu" else values).astype(dtype)
 
 
 @operator(
     fusion=Fusion.REDUCTION,
     lower=_mean_lower,
     ref=mean_ref,
-    samples=lambda: [sample((3, 4, 5)), sample((3, 4, 5), axis=[0, -1], keepdims=True), sample((2, 0), axis=[1])],
+    samples=lambda: [
+        sample((3, 4, 5)),
+        sample((3, 4, 5), axis=[0, -1], keepdims=True),
+        sample((2, 0), axis=[1]),
+        sample(np.array([[-7, 2], [1, 9]], "int32"), axis=[1]),
+    ],
 )
 def mean(x: TensorType, axis: Axes = None, keepdims: bool = False) -> Type:
-    """Arithmetic mean over ``axis`` (all axes for None); NaN over an empty axis."""
-    if x.dtype is not None and not dtypes.is_float(x.dtype):
-        fail("mean: needs a floating-point tensor", "a floating-point dtype", x.dtype, hint='x.astype("float32")')
-    return reduce_type("mean", x, axis, keepdims)
+    """Arithmetic mean over ``axis`` (all axes for None); NaN over an empty axis. Of integers it is truncated to an
+    integer (``x.astype("float32")`` first for the rest)."""
+    return reduce_type("mean", require_numbers("mean", x), axis, keepdims)

@@ -17,7 +17,7 @@ Dims = tuple[Expr, ...]
 
 
 def same_dtype(name: str, x: TensorType, y: TensorType) -> str | None:
-    """The common dtype of two operands; refuses different ones."""
+    """The common dtype of two operands, unknown where one is; refuses different ones."""
     if x.dtype is not None and y.dtype is not None and x.dtype != y.dtype:
         fail(
             f"{name}: the operands have different dtypes",
@@ -25,7 +25,7 @@ def same_dtype(name: str, x: TensorType, y: TensorType) -> str | None:
             y.dtype,
             hint=f'convert one: x.astype("{x.dtype}")',
         )
-    return x.dtype if x.dtype is not None else y.dtype
+    return x.dtype if y.dtype is not None else None
 
 
 def require_rank(name: str, what: str, t: TensorType, ndim: int) -> None:
@@ -72,6 +72,8 @@ def broadcast_type(name: str, x: TensorType, y: TensorType, dtype: str | None) -
         dims = broadcast_dims(name, a, b)
         if dims is not None:
             return TensorType(ShapeExpr(dims), dtype)
+    if x.shape is not None and x.shape is y.shape:  # one variable is both shapes
+        return TensorType(x.shape, dtype)
     ndim = max(x.ndim, y.ndim) if x.ndim != -1 and y.ndim != -1 else -1
     return TensorType(None, dtype, ndim)
 

@@ -15,11 +15,18 @@ from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType, TupleType
-from supple.ops.activation import floating
 from supple.ops.declare import Axes, Sample, Shape, ShapeOf, fail, operator, sample
 from supple.ops.manipulate import shape_rank, shape_values
 from supple.ops.normalize import wide_dtype
-from supple.ops.reduce import mean_ref, reduce_tensor, reduce_type, reduced_dims
+from supple.ops.reduce import (
+    as_dtype,
+    mean_dtype,
+    mean_ref,
+    reduce_tensor,
+    reduce_type,
+    reduced_dims,
+    require_numbers,
+)
 from supple.ops.shapes import is_one, normalize_axes
 from supple.ops.sort import sorted_indices
 from supple.sym.relate import dims_text, tensor, tensor_dims
@@ -30,7 +37,7 @@ from supple.sym.simplify import SHAPES, product
 
 def _spread(x: te.TensorValue, axis: Axes, keepdims: bool, root: bool) -> te.TensorValue:
     axes = normalize_axes("variance", axis, x.ndim)
-    wide = wide_dtype(x.dtype)
+    wide = mean_dtype(x.dtype)
     count = cast(wide, product([x.shape[a] for a in axes]))
     total = reduce_tensor(x, "sum", axes, True, "variance_sum", wide)
     kept = set(axes)
@@ -51,13 +58,19 @@ def _spread(x: te.TensorValue, axis: Axes, keepdims: bool, root: bool) -> te.Ten
 
 
 def _spread_ref(x: Any, axis: Axes, keepdims: bool, root: bool) -> Any:
-    wide = dtypes.widened(x)
+    wide = np.asarray(x, dtypes.to_numpy(mean_dtype(dtypes.from_numpy(x.dtype))))
     value = mean_ref(np.square(wide - mean_ref(wide, axis, True)), axis, keepdims)
-    return np.asarray(np.sqrt(value) if root else value).astype(x.dtype)
+    return as_dtype(np.sqrt(value) if root else value, x.dtype)
 
 
 def _spread_samples() -> list[Sample]:
-    return [sample((3, 4)), sample((2, 3, 4), axis=[0, -1], keepdims=True), sample((5,), axis=0)]
+    integers = np.array([[1, 5, 9], [-4, 0, 30]], "int32")
+    return [
+        sample((3, 4)),
+        sample((2, 3, 4), axis=[0, -1], keepdims=True),
+        sample((5,), axis=0),
+        sample(integers, axis=[1]),
+    ]
 
 
 @operator(
@@ -67,8 +80,9 @@ def _spread_samples() -> list[Sample]:
     samples=_spread_samples,
 )
 def variance(x: TensorType, axis: Axes = None, keepdims: bool = False) -> Type:
-    """Mean squared distance from the mean over ``axis`` (all axes for None), not corrected for the sample."""
-    return reduce_type("variance", floating("variance", x), axis, keepdims)
+    """Mean squared distance from the mean over ``axis`` (all axes for None), not corrected for the sample. Of
+    integers it is truncated to an integer."""
+    return reduce_type("variance", require_numbers("variance", x), axis, keepdims)
 
 
 @operator(
@@ -78,8 +92,8 @@ def variance(x: TensorType, axis: Axes = None, keepdims: bool = False) -> Type:
     samples=_spread_samples,
 )
 def std(x: TensorType, axis: Axes = None, keepdims: bool = False) -> Type:
-    """The square root of `variance`."""
-    return reduce_type("std", floating("std", x), axis, keepdims)
+    """The square root of `variance`; of integers truncated to an integer."""
+    return reduce_type("std", require_numbers("std", x), axis, keepdims)
 
 
 # -------------------------------------------------------------------------------------------------------------- median

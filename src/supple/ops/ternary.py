@@ -12,7 +12,9 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import fail, operator, sample
+from supple.ops.requirements import require_shape
 from supple.ops.shapes import broadcast_dims, broadcast_index, broadcast_type, same_dtype
+from supple.sym.relate import tensor_dims
 
 
 def _broadcast3(name: str, tensors: tuple[te.TensorValue, ...]) -> tuple[Expr, ...]:
@@ -65,9 +67,12 @@ def _fma_lower(x1: te.TensorValue, x2: te.TensorValue, x3: te.TensorValue) -> te
     fusion=Fusion.BROADCAST,
     lower=_fma_lower,
     ref=lambda x1, x2, x3: np.add(np.multiply(x1, x2), x3),
-    samples=lambda: [sample((3, 4), (3, 4), (3, 4)), sample((3, 1), (4,), ())],
+    samples=lambda: [sample((3, 4), (3, 4), (3, 4)), sample((0, 2), (0, 2), (0, 2))],
 )
 def ewise_fma(x1: TensorType, x2: TensorType, x3: TensorType) -> Type:
-    """``x1 * x2 + x3``, elementwise, each operation rounded."""
+    """``x1 * x2 + x3``, elementwise, each operation rounded. The three have one shape."""
+    dims = [d for d in (tensor_dims(x1), tensor_dims(x2), tensor_dims(x3)) if d is not None]
+    for other in dims[1:]:
+        require_shape("ewise_fma: the operands have different shapes", dims[0], other)
     product = broadcast_type("ewise_fma", x1, x2, same_dtype("ewise_fma", x1, x2))
     return broadcast_type("ewise_fma", product, x3, same_dtype("ewise_fma", product, x3))

@@ -23,7 +23,7 @@ class DataflowBlockRewrite:
 
     def __init__(self, dfb: DataflowBlock, root_fn: Function) -> None:
         if all(dfb is not block for block in root_fn.body.blocks):
-            raise ValueError("DataflowBlockRewrite: the block is not one of the function's")
+            raise DiagnosticError("DataflowBlockRewrite: the block is not one of the function's", rule="rewrite")
         self.dfb = dfb
         self.root_fn = root_fn
         self._position = next(i for i, block in enumerate(root_fn.body.blocks) if block is dfb)
@@ -31,7 +31,7 @@ class DataflowBlockRewrite:
     def add_binding(self, binding: Binding) -> None:
         """Append a binding. Raises ``ValueError`` when its variable is bound in the block already."""
         if any(b.var is binding.var for b in self._bindings()):  # type: ignore[attr-defined]
-            raise ValueError(f"add_binding: {binding.var.name} is bound already")  # type: ignore[attr-defined]
+            raise DiagnosticError(f"add_binding: {binding.var.name} is bound already", rule="rewrite")  # type: ignore[attr-defined]
         self._put((*self.dfb.bindings, binding))
 
     def add(self, expr: Expr, name: str | None = None, is_dfvar: bool = False) -> None:
@@ -55,9 +55,9 @@ class DataflowBlockRewrite:
         if len(kept) == len(self.dfb.bindings):
             if allow_undef:
                 return
-            raise ValueError(f"remove_unused: {var.name} is not bound in the block")
+            raise DiagnosticError(f"remove_unused: {var.name} is not bound in the block", rule="rewrite")
         if self._is_used(var):
-            raise ValueError(f"remove_unused: {var.name} is used")
+            raise DiagnosticError(f"remove_unused: {var.name} is used", rule="rewrite")
         self._put(kept)
 
     def remove_all_unused(self) -> None:
@@ -97,7 +97,7 @@ class DataflowBlockRewrite:
         """A module with the function of the same ``global_symbol`` replaced by the edited one."""
         name = self.root_fn.attrs.get("global_symbol")
         if not isinstance(name, str) or name not in irmodule:
-            raise ValueError(f"mutate_irmodule: the module has no function {name!r}")
+            raise DiagnosticError(f"mutate_irmodule: the module has no function {name!r}", rule="rewrite")
         changed = irmodule.clone()
         changed[name] = self.root_fn
         return changed

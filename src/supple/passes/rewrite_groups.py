@@ -14,8 +14,8 @@ from supple.analysis.unused import remove_all_unused
 from supple.build.functor import PyExprMutator
 from supple.ir.expr import Var
 from supple.ir.graph import BindingBlock, Function, MatchCast, VarBinding
-from supple.ir.node import Expr, replace
-from supple.ir.walk import pre_order
+from supple.ir.node import Expr, Node, replace
+from supple.ir.walk import pre_order, substitute
 
 Bound = VarBinding | MatchCast
 Replace = Callable[[dict[DFPattern, Expr]], tuple[list[Bound], list[Expr]]]
@@ -50,14 +50,14 @@ class _GroupMutator(PyExprMutator):
         self.known: dict[Var, Expr] = {}  # values bound so far, by their old variables
         self.made: set[int] = set()  # variables of replacements
 
-    def visit_binding_block(self, block: BindingBlock) -> None:
+    def visit_binding_block(self, block: BindingBlock) -> BindingBlock:
         bindings = _bound(block)
         while self._rewrite_one(bindings):
             pass
         for binding in bindings:
             if isinstance(binding, VarBinding):
                 self.known[binding.var] = binding.value
-        super().visit_binding_block(replace(block, bindings=tuple(bindings)))
+        return super().visit_binding_block(replace(block, bindings=tuple(bindings)))
 
     def _rewrite_one(self, bindings: list[Bound]) -> bool:
         values = {**self.known, **{b.var: b.value for b in bindings if isinstance(b, VarBinding)}}
@@ -66,11 +66,13 @@ class _GroupMutator(PyExprMutator):
             if start is None:
                 continue
             added, results = self.group.replace(matches)
+            added, results = _named([bindings[at].var for at in outputs], added, results)
             self.made.update(id(b.var) for b in added)
             self.made.update(id(bindings[at].var) for at in outputs)
             bound = [
                 VarBinding(bindings[at].var, result, span=bindings[at].span)
                 for at, result in zip(outputs, results, strict=True)
+                if result is not bindings[at].var
             ]
             before = [b for at, b in enumerate(bindings[:start]) if at not in outputs]
             after = [b for at, b in enumerate(bindings[start:], start) if at not in outputs]
@@ -115,6 +117,18 @@ class _GroupMutator(PyExprMutator):
             return None
         # not before the first of them: whatever stands above (a check, a packed call) stays above
         return max(start, min(outputs))
+
+
+def _named(outputs: list[Var], added: list[Bound], results: list[Expr]) -> tuple[list[Bound], list[Expr]]:
+    """The replacement's bindings, where those that give its results bind the variables that are replaced."""
+    own = {id(b.var) for b in added}
+    place: dict[int, Var] = {}
+    mapping: dict[Var, Node] = {}
+    for output, result in zip(outputs, results, strict=True):
+        if isinstance(result, Var) and id(result) in own and id(result) not in place:
+            place[id(result)] = mapping[result] = output
+    renamed = [replace(substitute(b, mapping), var=place.get(id(b.var), b.var)) for b in added]
+    return renamed, [place.get(id(r), r) for r in results]
 
 
 def bindings_of(func: Function) -> Iterator[Bound]:

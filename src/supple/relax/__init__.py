@@ -13,6 +13,7 @@ from supple.build.functions import (
     prim_value,
 )
 from supple.build.functor import (
+    ExprFunctor,
     PyExprMutator,
     PyExprVisitor,
 )
@@ -110,6 +111,7 @@ __all__ = [
     "ExecBuilder",
     "Executable",
     "Expr",
+    "ExprFunctor",
     "ExternFunc",
     "FuncType",
     "Function",

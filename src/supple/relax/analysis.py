@@ -30,6 +30,7 @@ from supple.analysis.layout_suggestions import suggest_layout_transforms
 from supple.analysis.memory_usage import estimate_memory_usage
 from supple.analysis.reshape import has_reshape_pattern
 from supple.analysis.unused import remove_all_unused
+from supple.build.functions import derive_call_ret_type
 
 __all__ = [
     "BaseCheckResult",
@@ -42,6 +43,7 @@ __all__ = [
     "contains_impure_call",
     "definable_tir_vars_in_type",
     "defined_symbolic_vars",
+    "derive_call_ret_type",
     "detect_recursion",
     "erase_to_well_defined",
     "estimate_memory_usage",

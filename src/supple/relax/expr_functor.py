@@ -1,6 +1,7 @@
 """``relax.expr_functor``: visitors and mutators of graph functions. Only re-exports."""
 
 from supple.build.functor import (
+    ExprFunctor,
     PyExprMutator,
     PyExprVisitor,
     mutator,
@@ -8,6 +9,7 @@ from supple.build.functor import (
 )
 
 __all__ = [
+    "ExprFunctor",
     "PyExprMutator",
     "PyExprVisitor",
     "mutator",

@@ -74,8 +74,10 @@ class Tensor:
         self._array[...] = array
         return self
 
-    def copyto(self, target: Tensor) -> Tensor:
-        """Copy the contents into another tensor of the same shape and dtype."""
+    def copyto(self, target: Tensor | Device) -> Tensor:
+        """Copy the contents into another tensor of the same shape and dtype, or into a new one on a device."""
+        if isinstance(target, Device):
+            target = empty(self.shape, self.dtype, target)
         return target.copyfrom(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:

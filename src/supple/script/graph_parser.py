@@ -420,7 +420,7 @@ class GraphParser(SymbolEvaluator):
 
     def _branch(self, statements: list[ast.stmt], which: str, declared: bool) -> tuple[ast.Name, Any]:
         """A branch: its last statement binds the result; ``declared``: its annotation is the whole if's."""
-        self.builder.begin_scope()
+        self.builder.begin_branch()
         self.scopes.append({})
         for inner in statements[:-1]:
             self.statement(inner)
@@ -441,7 +441,7 @@ class GraphParser(SymbolEvaluator):
             self.statement(last)
             value = self.lookup(name.id)
         self.scopes.pop()
-        return name, self.builder.end_scope(value, self.span(last))
+        return name, self.builder.end_branch(value, self.span(last))
 
     def _branch_value(
         self, last: ast.Assign | ast.AnnAssign, node: ast.expr, name: ast.Name, which: str, declared: bool

@@ -60,6 +60,11 @@ from supple.script.source import Source
 from supple.script.symbols import declared_symbols
 
 
+def _has_arguments(arg: ast.arg) -> bool:
+    """Whether a parameter's type is written with arguments (a buffer's shape), which may name other parameters."""
+    return isinstance(arg.annotation, ast.Call) and bool(arg.annotation.args)
+
+
 class LoopParser(LoopState):
     """Reads one loop function."""
 
@@ -88,7 +93,8 @@ class LoopParser(LoopState):
         self.note_quoted(a.annotation for a in (*node.args.posonlyargs, *node.args.args))
         values: list[tuple[ast.arg, Any]] = []
         made: dict[str, Var] = {}
-        for arg in plain_parameters(self, node):  # scalars first: a buffer's shape may mention them
+        args = plain_parameters(self, node)
+        for arg in sorted(args, key=_has_arguments):  # scalars first: a buffer's shape may mention them
             value = self._annotation(arg)
             values.append((arg, value))
             param = self._scalar_parameter(arg, value)
@@ -96,6 +102,7 @@ class LoopParser(LoopState):
                 made[arg.arg] = param
                 if isinstance(param.ty, PrimType) and dtypes.is_int(param.ty.dtype):
                     self.symbols[arg.arg] = param
+        values.sort(key=lambda item: args.index(item[0]))
         for arg, value in values:
             if arg.arg not in made:
                 self.at = arg.annotation

@@ -13,6 +13,7 @@ from supple.base.errors import DiagnosticError
 from supple.ir import expr as E
 from supple.ir.expr import IntImm, Var
 from supple.ir.node import Expr, children
+from supple.ir.structural import SIZES
 from supple.sym import poly as P
 from supple.sym.fold import INTEGER
 from supple.sym.poly import Atom, Bounds, Interval, Poly
@@ -166,6 +167,15 @@ def _is_plain_int(dtype: str) -> bool:
 
 SHAPES = Analyzer(default=NON_NEGATIVE)
 """Reasoning about shapes: every symbol is a size, hence not negative."""
+
+
+def _plain_size(e: Expr) -> Expr | None:
+    simple = e if isinstance(e, (IntImm, Var)) else SHAPES.simplify(e)
+    return simple if isinstance(simple, (IntImm, Var)) else None
+
+
+SIZES["equal"] = SHAPES.equal
+SIZES["plain"] = _plain_size
 
 
 def product(values: tuple[Expr, ...] | list[Expr]) -> Expr:

@@ -58,5 +58,4 @@ def _constant(value: Constant) -> TensorValue:
     """A number as a tensor without dimensions."""
     if value.data.ndim:
         raise TypeError("topi: an array cannot be an operand; pass it as a tensor")
-    number = const(value.data.item(), str(value.data.dtype))
-    return te.compute((), lambda: number, "constant")
+    return te.NumberValue(const(value.data.item(), str(value.data.dtype)))

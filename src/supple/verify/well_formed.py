@@ -32,7 +32,7 @@ from supple.sym.relate import assignable, defined_symbols, dims_text, tensor_dim
 from supple.sym.simplify import same_shape
 from supple.verify.events import events, operands
 from supple.verify.loops import LOOP_RULES
-from supple.verify.purity import is_pure_call
+from supple.verify.purity import is_pure_call, overwrites
 
 Fault = DiagnosticError
 Rule = Callable[[IRModule, Function], Iterator[Fault]]
@@ -212,7 +212,7 @@ def pure_functions_make_pure_calls(mod: IRModule, func: Function) -> Iterator[Fa
         elif kind == "end_function":
             pure.pop()
         elif kind == "value" and pure[-1].is_pure and isinstance(item.value, Call) and not is_pure_call(item.value):
-            if pure[-1].attrs.get("relax.force_pure"):
+            if pure[-1].attrs.get("relax.force_pure") or overwrites(item.value):
                 continue
             yield _fault(
                 f"{callee_name(item.value)} may have an effect, but the function is marked pure",

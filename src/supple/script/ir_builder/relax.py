@@ -159,13 +159,13 @@ def If(condition: Any) -> Iterator[IfFrame]:
 @contextmanager
 def _branch(what: str) -> Iterator[None]:
     frame, builder = IRBuilder.current().frame(IfFrame, what), _frame(what).builder
-    builder.begin_scope()
+    builder.begin_branch()
     yield
     last = builder.last_binding()
     if not isinstance(last, (VarBinding, MatchCast)):
         raise DiagnosticError(f"{what} binds nothing: its last variable is the value", rule="if")
     frame.name = last.var.name
-    frame.branches.append(builder.end_scope(last.var))
+    frame.branches.append(builder.end_branch(last.var))
 
 
 def Then() -> Any:
