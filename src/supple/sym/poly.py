@@ -102,6 +102,46 @@ def atom_of(identifier: int) -> Atom:
     return _atoms[identifier]
 
 
+Order = tuple[object, ...]
+_orders: dict[int, Order] = {}
+
+
+def order_of(identifier: int) -> Order:
+    """Where an atom stands among others in text: by its names, since ids tell what this process saw first. Variables
+    come before operations; atoms of the same names keep the order of their ids."""
+    found = _orders.get(identifier)
+    if found is None:
+        atom = _atoms[identifier]
+        name = "" if atom.var is None else atom.var.name
+        kind = ("var", "opaque").index(atom.kind) if atom.kind in ("var", "opaque") else 2
+        parts = tuple(_order_of_terms(arg) for arg in atom.args)
+        found = _orders[identifier] = (kind, name, atom.kind, parts, identifier)
+    return found
+
+
+def monomial_order(monomial: Monomial) -> tuple[Order, ...]:
+    """`order_of` the factors, in order."""
+    if len(monomial) == 1:
+        return (order_of(monomial[0]),)
+    return tuple(sorted(map(order_of, monomial)))
+
+
+def _order_of_terms(poly: Poly) -> Order:
+    return tuple((monomial_order(m), c) for m, c in ordered(poly))
+
+
+def ordered(poly: Poly) -> list[tuple[Monomial, int]]:
+    """The terms as text has them."""
+    if len(poly.terms) < 2:
+        return list(poly.terms.items())
+    return sorted(poly.terms.items(), key=lambda term: monomial_order(term[0]))
+
+
+def factors_of(monomial: Monomial) -> list[int]:
+    """The factors as text has them."""
+    return list(monomial) if len(monomial) < 2 else sorted(monomial, key=order_of)
+
+
 @functools.lru_cache(maxsize=4096, typed=True)
 def constant(value: int) -> Poly:
     return Poly({(): value})
@@ -362,7 +402,4 @@ def maximum(a: Poly, b: Poly, bounds: Bounds) -> Poly:
 
 
 def _ordered(a: Poly, b: Poly) -> tuple[Poly, Poly]:
-    def key(p: Poly) -> list[tuple[Monomial, int]]:
-        return sorted(p.terms.items())
-
-    return (a, b) if key(a) <= key(b) else (b, a)
+    return (a, b) if _order_of_terms(a) <= _order_of_terms(b) else (b, a)

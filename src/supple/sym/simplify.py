@@ -83,8 +83,8 @@ def from_poly(p: Poly, dtype: str = "int64") -> Expr:
     """An expression with that canonical form; ``%`` where it can be read off."""
     p, mods = P.split_mods(p)
     terms: list[tuple[Expr, int]] = []
-    for monomial, coefficient in sorted(p.terms.items()):
-        factors = [_from_atom(P.atom_of(identifier), dtype) for identifier in monomial]
+    for monomial, coefficient in P.ordered(p):
+        factors = [_from_atom(P.atom_of(identifier), dtype) for identifier in P.factors_of(monomial)]
         if factors:
             terms.append((functools.reduce(E.Mul, factors), coefficient))
     for dividend, divisor, factor in mods:
