@@ -3,9 +3,9 @@
     python tests/compositions.py [--seed N] [--programs N] [--seconds N] [--only N ...]
 
 A program is a function of tensors of several dtypes with dimensions among ``n``, ``m``, expressions of them and
-numbers. Its steps come from `composition_families`; each states what its value is by numpy. The program runs for several
-sizes (0 and 1 among them) by the interpreter, after LegalizeOps, and as native code. Disagreements are printed with the
-program; their number is the exit status.
+numbers. Its steps come from `composition_families`; each states what its value is by numpy. The program runs for
+several sizes (0 and 1 among them) by the interpreter, after LegalizeOps, and as native code. Disagreements are printed
+with the program; their number is the exit status.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -121,7 +120,8 @@ def attention_ref(
 ) -> Any:
     q, k, v = (np.transpose(x, (0, 2, 1, 3)).astype(np.result_type(x.dtype, "float32")) for x in (query, key, value))
     score = q @ np.swapaxes(k, -1, -2)
-    score = score * score.dtype.type(scale if scale is not None else 1 / math.sqrt(query.shape[-1]))
+    kind = score.dtype.type
+    score = score / np.sqrt(kind(query.shape[-1])) if scale is None else score * kind(scale)
     if bias is not None:
         score = score + bias
     rows, columns = score.shape[-2:]
@@ -235,6 +235,23 @@ def class_axis(ndim: int) -> int:
     return 1 if ndim > 1 else 0
 
 
+def require_classes(name: str, predictions: TensorType, targets: TensorType, weights: TensorType | None) -> None:
+    """One target for each place of the predictions, one weight for each class."""
+    if predictions.ndim != -1 and targets.ndim not in (-1, max(predictions.ndim - 1, 0)):
+        fail(f"{name}: the targets have the wrong rank", str(predictions.ndim - 1), str(targets.ndim))
+    if weights is not None and weights.ndim not in (-1, 1):
+        fail(f"{name}: the weights have the wrong rank", "1", str(weights.ndim))
+    dims, places = tensor_dims(predictions), tensor_dims(targets)
+    given = None if weights is None else tensor_dims(weights)
+    if dims is None:
+        return
+    place = class_axis(len(dims))
+    if places is not None:
+        require_shape(f"{name}: one target for each prediction", (*dims[:place], *dims[place + 1 :]), places)
+    if given is not None:
+        require_shape(f"{name}: one weight for each class", (dims[place],), given)
+
+
 def class_weight(label: Expr, weights: te.TensorValue | None, ignore_index: int, wide: str) -> Expr:
     """What a target counts: its class's weight, 0 for ``ignore_index``."""
     given = const(1, wide) if weights is None else cast(wide, weights[label])
@@ -319,8 +336,7 @@ def nll_loss(
     floating("nn.nll_loss", predictions)
     if reduction not in ("mean", "sum", "none"):
         fail("nn.nll_loss: unknown reduction", "mean, sum or none", reduction)
-    if predictions.ndim != -1 and targets.ndim not in (-1, predictions.ndim - 1):
-        fail("nn.nll_loss: the targets have the wrong rank", str(predictions.ndim - 1), str(targets.ndim))
+    require_classes("nn.nll_loss", predictions, targets, weights)
     if reduction == "none":
         return TensorType(targets.shape, predictions.dtype, targets.ndim)
     return tensor((), predictions.dtype)

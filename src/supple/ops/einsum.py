@@ -144,8 +144,21 @@ def _lower(operands: Sequence[te.TensorValue], subscripts: str) -> te.TensorValu
 
 
 def _ref(operands: Sequence[Any], subscripts: str) -> Any:
+    """numpy's, after what one operand alone has was summed, which makes a difference where that is infinite."""
     dtype = operands[0].dtype
-    return np.asarray(np.einsum(subscripts, *(_summable(x) for x in operands))).astype(dtype)
+    plan = _plan(subscripts, [np.ndim(x) for x in operands])
+    arrays = []
+    numbers = {label: n for n, label in enumerate(dict.fromkeys(label for part in plan.inputs for label in part))}
+    parts = [[numbers[label] for label in labels] for labels in plan.inputs]
+    for n, x in enumerate(operands):
+        array = _summable(x)
+        if len(operands) > 1:
+            used = {numbers[label] for label in plan.output} | {m for part in parts[:n] + parts[n + 1 :] for m in part}
+            kept = [m for m in dict.fromkeys(parts[n]) if m in used]
+            array, parts[n] = np.einsum(array, parts[n], kept), kept
+        arrays.append(array)
+    given = [item for array, part in zip(arrays, parts, strict=True) for item in (array, part)]
+    return np.asarray(np.einsum(*given, [numbers[label] for label in plan.output])).astype(dtype)
 
 
 def _summable(x: Any) -> Any:
@@ -178,8 +191,8 @@ def _samples() -> list[Sample]:
 def einsum(operands: Tensors, subscripts: str) -> Type:
     """The sum of products that subscripts name, as numpy's einsum: ``"ij,jk->ik"``, repeated subscripts of one operand
     (its diagonal), an ellipsis for axes that are broadcast, and without an arrow the subscripts that stand once in
-    alphabetical order. Several operands are contracted two at a time from the left. Of bools, whether any product is
-    true."""
+    alphabetical order. What one operand alone has is summed first; several operands are contracted two at a time from
+    the left. Of bools, whether any product is true."""
     if not operands:
         fail("einsum: needs an operand", "at least 1", "0")
     dtype = operands[0].dtype

@@ -18,7 +18,7 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import ShapeType, TensorType
 from supple.ops.declare import Axes, Axis, Shape, ShapeOf, Tensors, fail, operator, sample, static_sample
-from supple.ops.requirements import require_proved
+from supple.ops.requirements import require_equal, require_proved
 from supple.ops.shapes import broadcast_dims, broadcast_index, normalize_axes, normalize_axis
 from supple.sym.relate import dim_text, dims_text, simplify_dims, tensor, tensor_dims
 from supple.sym.simplify import SHAPES, exact_quotient, product
@@ -329,8 +329,7 @@ def _squeezed(dims: Sequence[Expr], axis: Axes) -> set[int]:
         return {d for d, dim in enumerate(dims) if SHAPES.equal(dim, int64(1)) is True}
     axes = normalize_axes("squeeze", axis, len(dims))
     for a in axes:
-        if SHAPES.equal(dims[a], int64(1)) is not True:
-            fail(f"squeeze: axis {a} is not of extent 1", "1", dim_text(dims[a]))
+        require_equal(f"squeeze: axis {a} is not of extent 1", int64(1), dims[a])
     return set(axes)
 
 
@@ -350,9 +349,11 @@ def _squeeze_lower(x: te.TensorValue, axis: Axes) -> te.TensorValue:
     lower=_squeeze_lower,
     ref=lambda x, axis: np.squeeze(x, axis),
     samples=lambda: [static_sample((1, 3, 1)), sample((1, 3, 1), axis=[-1]), static_sample((2, 3))],
+    to_know_the_rank="say which dimensions go: R.squeeze(x, axis=[...])",
 )
 def squeeze(x: TensorType, axis: Axes = None) -> Type:
-    """Dimensions of extent 1 removed: those in ``axis``, or all; where a symbol may be 1, the rank is not known."""
+    """Dimensions of extent 1 removed: those in ``axis`` (a symbolic extent is checked when it runs), or all; where a
+    symbol may be 1, the rank is not known."""
     dims = tensor_dims(x)
     unsure = axis is None and dims is not None and any(SHAPES.equal(d, int64(1)) is None for d in dims)
     if dims is None or unsure:

@@ -187,11 +187,13 @@ def _require_static_rank(call: Call, op: Op) -> None:
             parts = ty.fields if isinstance(ty, TupleType) else (ty,)
             for part in parts:
                 if isinstance(part, TensorType) and (tensor_dims(part) is None or part.dtype is None):
+                    what = "its result's shape" if value is call else f"the shape and dtype of {field}"
+                    hint = "use R.match_cast(value, R.Tensor((n, ...), dtype)) to name the dimensions"
                     raise NotSupportedError(
-                        f"{op.name}: native code needs known shapes and dtypes",
+                        f"{op.name}: native code needs to know {what}",
                         span=call.span,
                         expected="R.Tensor(shape, dtype)",
                         actual=str(part),
-                        hint="use R.match_cast(value, R.Tensor((n, ...), dtype)) to name the dimensions",
+                        hint=op.facts.get("to_know_the_rank", hint) if value is call else hint,
                         rule="legalize",
                     )
