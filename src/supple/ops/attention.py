@@ -117,7 +117,9 @@ def attention_ref(
     scale: float | None = None,
     causal_mask: str | None = None,
     window_size: int | None = None,
+    seen: Any = None,
 ) -> Any:
+    """By numpy; ``seen`` says which queries see which keys beside what the mask says."""
     q, k, v = (np.transpose(x, (0, 2, 1, 3)).astype(np.result_type(x.dtype, "float32")) for x in (query, key, value))
     score = q @ np.swapaxes(k, -1, -2)
     kind = score.dtype.type
@@ -127,7 +129,7 @@ def attention_ref(
     rows, columns = score.shape[-2:]
     offset = 0 if causal_mask == "TopLeft" else columns - rows
     i, j = np.arange(rows)[:, None], np.arange(columns)[None, :]
-    visible = np.ones((rows, columns), bool)
+    visible = np.ones((rows, columns), bool) if seen is None else seen
     if causal_mask is not None:
         visible &= j <= i + offset
     if window_size is not None:

@@ -148,12 +148,22 @@ def _var_len_ref(
     starts_k = seqstart_q if seqstart_k is None else seqstart_k
     _check_starts(seqstart_q, queries.shape[1])
     _check_starts(starts_k, keys.shape[1])
-    result = np.zeros((*queries.shape[:3], values.shape[3]), queries.dtype)
-    for n in range(len(seqstart_q) - 1):
-        own, other = slice(seqstart_q[n], seqstart_q[n + 1]), slice(starts_k[n], starts_k[n + 1])
-        parts = queries[:, own], keys[:, other], values[:, other]
-        result[:, own] = attention_ref(*parts, None, scale, causal_mask, window_size)
-    return result
+    rows, columns = (np.arange(x.shape[1]) for x in (queries, keys))
+    of_query, of_key = (np.searchsorted(s[1:], i, "right") for s, i in ((seqstart_q, rows), (starts_k, columns)))
+    if not rows.size or not columns.size:
+        seen = np.zeros((rows.size, columns.size), bool)
+    else:
+        seen = of_query[:, None] == of_key[None, :]
+        (first_q, end_q), (first_k, end_k) = (
+            (s[n].astype("int64"), s[n + 1].astype("int64")) for s, n in ((seqstart_q, of_query), (starts_k, of_key))
+        )
+        i, j = (rows - first_q)[:, None], (columns - first_k)[None, :]
+        offset = 0 if causal_mask == "TopLeft" else (end_k - first_k)[None, :] - (end_q - first_q)[:, None]
+        if causal_mask is not None:
+            seen &= j <= i + offset
+        if window_size is not None:
+            seen &= j > i + offset - window_size
+    return attention_ref(queries, keys, values, None, scale, None, None, seen)
 
 
 def _var_len_samples() -> list[Any]:
@@ -191,7 +201,7 @@ def attention_var_len(
     """``nn.attention`` of each of several sequences, which stand one after the other along axis 1 of tensors of shape
     (1, positions, head, width). Sequence n is at ``seqstart_q[n]`` to ``seqstart_q[n + 1]`` (int32, ascending from 0 to
     the number of positions, which is checked); its keys and values at ``seqstart_k``, the same unless given. The
-    lengths are hints."""
+    lengths are hints. Other sequences' values count 0 times, so NaN and infinities among them spread."""
     name = "nn.attention_var_len"
     for starts in (seqstart_q, seqstart_k):
         if starts is not None:

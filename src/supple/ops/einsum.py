@@ -144,21 +144,24 @@ def _lower(operands: Sequence[te.TensorValue], subscripts: str) -> te.TensorValu
 
 
 def _ref(operands: Sequence[Any], subscripts: str) -> Any:
-    """numpy's, after what one operand alone has was summed, which makes a difference where that is infinite."""
+    """By numpy, in the order of the lowering, which makes a difference where something is infinite."""
     dtype = operands[0].dtype
     plan = _plan(subscripts, [np.ndim(x) for x in operands])
-    arrays = []
     numbers = {label: n for n, label in enumerate(dict.fromkeys(label for part in plan.inputs for label in part))}
-    parts = [[numbers[label] for label in labels] for labels in plan.inputs]
-    for n, x in enumerate(operands):
-        array = _summable(x)
-        if len(operands) > 1:
-            used = {numbers[label] for label in plan.output} | {m for part in parts[:n] + parts[n + 1 :] for m in part}
-            kept = [m for m in dict.fromkeys(parts[n]) if m in used]
-            array, parts[n] = np.einsum(array, parts[n], kept), kept
-        arrays.append(array)
-    given = [item for array, part in zip(arrays, parts, strict=True) for item in (array, part)]
-    return np.asarray(np.einsum(*given, [numbers[label] for label in plan.output])).astype(dtype)
+    output = [numbers[label] for label in plan.output]
+    pending = [(_summable(x), [numbers[c] for c in part]) for x, part in zip(operands, plan.inputs, strict=True)]
+
+    def contracted(given: list[Any], others: list[Any]) -> Any:
+        used = {*output, *(m for _, part in others for m in part)}
+        kept = [m for m in dict.fromkeys(m for _, part in given for m in part) if m in used]
+        return np.einsum(*(item for one in given for item in one), kept), kept
+
+    if len(pending) > 1:
+        for n, one in enumerate(pending):
+            pending[n] = contracted([one], pending[:n] + pending[n + 1 :])
+    while len(pending) > 2:
+        pending = [contracted(pending[:2], pending[2:]), *pending[2:]]
+    return np.asarray(np.einsum(*(item for one in pending for item in one), output)).astype(dtype)
 
 
 def _summable(x: Any) -> Any:
