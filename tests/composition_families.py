@@ -945,7 +945,7 @@ FAMILIES: dict[Callable[[Program], Any], int] = {
     unary: 3, smooth: 2, binary: 6, ratio: 1, compare: 2, where: 3, converted: 4, clip: 1,
     permute: 4, reshape: 5, expand: 2, squeeze: 2, broadcast: 2, concat: 4, stack: 2, split: 3, slices: 4, flip: 1,
     repeat: 2, tile: 2, pad: 2, triangle: 1, grid: 1, collapse: 1,
-    take: 4, gather: 2, scatter: 2, gather_many: 2, index_put: 2, slice_scatter: 1, reverse: 1, one_hot: 2,
+    take: 4, gather: 2, scatter: 2, gather_many: 2, index_put: 2, slice_scatter: 1, reverse: 4, one_hot: 2,
     reduce: 6, arg_extreme: 2, scan: 3, sort: 4, bucketize: 1,
-    matmul: 4, einsum: 3, outer: 1, conv: 3, pool: 2, softmax: 2, norm: 2, created: 2, nonzero: 1, unique: 1,
+    matmul: 4, einsum: 3, outer: 1, conv: 9, pool: 3, softmax: 2, norm: 2, created: 2, nonzero: 1, unique: 1,
 }  # fmt: skip
