@@ -121,7 +121,7 @@ def test_an_index_out_of_bounds_is_one_of_the_data() -> None:
 
 
 LEGALIZED = [
-    "nn.conv2d", "nn.group_norm", "nn.pixel_shuffle", "nn.attention_var_len", "split", "topk", "unique", "gather_nd",
+    "nn.conv2d", "nn.group_norm", "nn.pixel_shuffle", "nn.attention_var_len", "split", "topk", "median", "gather_nd",
     "scatter_nd", "image.resize2d",
 ]  # fmt: skip
 
