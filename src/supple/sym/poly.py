@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import zlib
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -85,8 +86,13 @@ class Poly:
         return math.gcd(*self.terms.values()) if self.terms else 0
 
 
+Order = tuple[int, str, int, int]
+"""Where an atom stands among others in text: kind, text, checksum of the whole text, id."""
+
 _interned: dict[tuple[object, ...], int] = {}
 _atoms: list[Atom] = []
+_orders: list[Order] = []
+_SHOWN = 100  # characters of an atom's text that are compared; beyond that checksums are
 
 
 def intern_atom(atom: Atom) -> int:
@@ -94,6 +100,7 @@ def intern_atom(atom: Atom) -> int:
     key = (atom.kind, id(atom.var), atom.args, id(atom.opaque))
     if key not in _interned:
         _interned[key] = len(_atoms)
+        _orders.append(_order(atom, len(_atoms)))
         _atoms.append(atom)
     return _interned[key]
 
@@ -102,39 +109,33 @@ def atom_of(identifier: int) -> Atom:
     return _atoms[identifier]
 
 
-Order = tuple[object, ...]
-_orders: dict[int, Order] = {}
+def _order(atom: Atom, identifier: int) -> Order:
+    """By names, since ids tell what this process saw first: variables before operations. Atoms of the same names (and
+    opaque nodes) keep the order of their ids. The parts are atoms that have their places, however deep they are."""
+    if atom.var is not None:
+        return 0, atom.var.name, 0, identifier
+    if atom.opaque is not None:
+        return 1, "", 0, identifier
+    texts, sums = [], []
+    for part in atom.args:
+        for monomial, coefficient in ordered(part):
+            places = [_orders[factor] for factor in factors_of(monomial)]
+            texts.append(f"{'*'.join(text for _, text, _, _ in places)}*{coefficient}")
+            sums.append(f"{coefficient},{[(text, check) for _, text, check, _ in places]}")
+        texts.append(",")
+    return 2, f"{atom.kind}({'+'.join(texts)})"[:_SHOWN], zlib.crc32(f"{atom.kind}{sums}".encode()), identifier
 
 
 def order_of(identifier: int) -> Order:
-    """Where an atom stands among others in text: by its names, since ids tell what this process saw first. Variables
-    come before operations; atoms of the same names keep the order of their ids."""
-    found = _orders.get(identifier)
-    if found is None:
-        atom = _atoms[identifier]
-        name = "" if atom.var is None else atom.var.name
-        kind = ("var", "opaque").index(atom.kind) if atom.kind in ("var", "opaque") else 2
-        parts = tuple(_order_of_terms(arg) for arg in atom.args)
-        found = _orders[identifier] = (kind, name, atom.kind, parts, identifier)
-    return found
-
-
-def monomial_order(monomial: Monomial) -> tuple[Order, ...]:
-    """`order_of` the factors, in order."""
-    if len(monomial) == 1:
-        return (order_of(monomial[0]),)
-    return tuple(sorted(map(order_of, monomial)))
-
-
-def _order_of_terms(poly: Poly) -> Order:
-    return tuple((monomial_order(m), c) for m, c in ordered(poly))
+    """Where an atom stands among others in text."""
+    return _orders[identifier]
 
 
 def ordered(poly: Poly) -> list[tuple[Monomial, int]]:
     """The terms as text has them."""
     if len(poly.terms) < 2:
         return list(poly.terms.items())
-    return sorted(poly.terms.items(), key=lambda term: monomial_order(term[0]))
+    return sorted(poly.terms.items(), key=lambda term: sorted(map(order_of, term[0])))
 
 
 def factors_of(monomial: Monomial) -> list[int]:
@@ -402,4 +403,7 @@ def maximum(a: Poly, b: Poly, bounds: Bounds) -> Poly:
 
 
 def _ordered(a: Poly, b: Poly) -> tuple[Poly, Poly]:
-    return (a, b) if _order_of_terms(a) <= _order_of_terms(b) else (b, a)
+    def key(p: Poly) -> list[tuple[list[Order], int]]:
+        return [(sorted(map(order_of, monomial)), coefficient) for monomial, coefficient in ordered(p)]
+
+    return (a, b) if key(a) <= key(b) else (b, a)
