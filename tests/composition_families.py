@@ -747,7 +747,7 @@ def matmul(p: Program) -> Made:
 
 def einsum(p: Program) -> Made:
     x = p.pick(lambda v: is_float(v) and 0 < v.ndim < 4)
-    if x is None:
+    if x is None or p.special:  # what one operand alone has is summed first
         return None
     y = p.pick(lambda v: v.dtype == x.dtype and 0 < v.ndim < 4)
     assert y is not None
