@@ -88,13 +88,21 @@ def test_a_view_of_a_result_keeps_the_result_alive():
     assert settle() == before
 
 
-def test_a_view_of_a_compacted_input():
-    vm = machine(build([Var("x", tensor(2, 3))], lambda bb, x: bb.emit(op("reshape", x, (6,)))))
-    x = np.arange(6, dtype="f4").reshape(3, 2).T
-    flat = vm["main"](x)
-    for _ in range(20):
-        vm["main"](np.zeros((3, 2), "f4").T)
-    np.testing.assert_array_equal(flat, x.reshape(-1))
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_view_of_a_compacted_input(kept):
+    """``kept``: the argument itself goes out as well."""
+
+    def body(bb, x):
+        flat = bb.emit(op("reshape", x, (6,)))
+        return bb.emit(Tuple((flat, Tuple((x,))))) if kept else flat
+
+    vm = machine(build([Var("x", tensor(2, 3))], body))
+    for x in (np.arange(6, dtype="f4").reshape(3, 2).T, np.arange(6, dtype="f4").reshape(2, 3)[:, ::-1]):
+        found = vm["main"](x)
+        flat = found[0] if kept else found
+        blocks = [np.full(6, 9, "f4") for _ in range(50)]  # whoever freed the copy would see these
+        np.testing.assert_array_equal(flat, x.reshape(-1))
+        assert len(blocks) == 50
 
 
 def test_read_only_inputs_give_read_only_views():

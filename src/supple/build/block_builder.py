@@ -381,7 +381,7 @@ class BlockBuilder:
     ) -> Var:
         """Bind a value with a run-time check of its type, which may introduce symbols."""
         value = self.normalize(_as_value(expr))
-        if not isinstance(value, Var):
+        if not isinstance(value, (Var, ShapeExpr)):
             value = self.emit(value, span=span)
         if assignable(infer(value), erase(ty, self._frame().symbols)) is False:
             raise TypeCheckError(

@@ -39,6 +39,7 @@ from supple.ir.loop import (
 from supple.ir.node import Expr, Stmt
 from supple.ir.op import Op
 from supple.ir.types import PrimType
+from supple.ir.walk import pre_order
 from supple.runtime import abi
 from supple.schedule.loops import PROVED, RANGE
 from supple.sym import poly as P
@@ -152,12 +153,17 @@ def _require_sizes(state: State, node: AllocBuffer, shape: list[P.Poly]) -> Task
 
 
 def _depends_only_on(size: P.Poly, symbols: set[int]) -> bool:
+    """Whether a size is known before the kernel runs: an opaque part (a choice) is, where its variables are."""
     stack = [size]
     while stack:
         for monomial in stack.pop().terms:
             for identifier in monomial:
                 atom = P.atom_of(identifier)
-                if identifier not in symbols and not atom.args:
+                if atom.opaque is not None:
+                    names = [n for n in pre_order(atom.opaque) if isinstance(n, Var)]
+                    if not names or any(P.intern_atom(P.Atom("var", var=s)) not in symbols for s in names):
+                        return False
+                elif identifier not in symbols and not atom.args:
                     return False
                 stack.extend(atom.args)
     return True

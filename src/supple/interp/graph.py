@@ -249,6 +249,7 @@ class Interpreter:
         assert isinstance(ty, TensorType) and ty.dtype is not None
         dims = tensor_dims(ty)
         assert dims is not None
+        self._require_sizes(ty, frame, None)
         return np.zeros(tuple(evaluate(d, frame.symbols) for d in dims), dtypes.to_numpy(ty.dtype))
 
     def _call_dps_packed(self, e: Call, frame: _Frame) -> Value:

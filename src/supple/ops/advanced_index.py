@@ -148,7 +148,7 @@ def _put_lower(
         copied = filled(out, data.shape, lambda *i: data[i], "c")
         return do(copied, nest(window, write, [f"u{d}" for d in range(len(window))]))
 
-    return te.extern([(data.shape, data.dtype)], [data, *indices, values], body, "index_put")[0]
+    return te.extern([(data.shape, data.dtype)], [data, *indices, values], body, data.name)[0]  # named as errors say it
 
 
 def _put_ref(data: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -118,16 +117,19 @@ def attention_ref(
     scale: float | None = None,
     causal_mask: str | None = None,
     window_size: int | None = None,
+    seen: Any = None,
 ) -> Any:
+    """By numpy; ``seen`` says which queries see which keys beside what the mask says."""
     q, k, v = (np.transpose(x, (0, 2, 1, 3)).astype(np.result_type(x.dtype, "float32")) for x in (query, key, value))
     score = q @ np.swapaxes(k, -1, -2)
-    score = score * score.dtype.type(scale if scale is not None else 1 / math.sqrt(query.shape[-1]))
+    kind = score.dtype.type
+    score = score / np.sqrt(kind(query.shape[-1])) if scale is None else score * kind(scale)
     if bias is not None:
         score = score + bias
     rows, columns = score.shape[-2:]
     offset = 0 if causal_mask == "TopLeft" else columns - rows
     i, j = np.arange(rows)[:, None], np.arange(columns)[None, :]
-    visible = np.ones((rows, columns), bool)
+    visible = np.ones((rows, columns), bool) if seen is None else seen
     if causal_mask is not None:
         visible &= j <= i + offset
     if window_size is not None:
@@ -235,6 +237,23 @@ def class_axis(ndim: int) -> int:
     return 1 if ndim > 1 else 0
 
 
+def require_classes(name: str, predictions: TensorType, targets: TensorType, weights: TensorType | None) -> None:
+    """One target for each place of the predictions, one weight for each class."""
+    if predictions.ndim != -1 and targets.ndim not in (-1, max(predictions.ndim - 1, 0)):
+        fail(f"{name}: the targets have the wrong rank", str(predictions.ndim - 1), str(targets.ndim))
+    if weights is not None and weights.ndim not in (-1, 1):
+        fail(f"{name}: the weights have the wrong rank", "1", str(weights.ndim))
+    dims, places = tensor_dims(predictions), tensor_dims(targets)
+    given = None if weights is None else tensor_dims(weights)
+    if dims is None:
+        return
+    place = class_axis(len(dims))
+    if places is not None:
+        require_shape(f"{name}: one target for each prediction", (*dims[:place], *dims[place + 1 :]), places)
+    if given is not None:
+        require_shape(f"{name}: one weight for each class", (dims[place],), given)
+
+
 def class_weight(label: Expr, weights: te.TensorValue | None, ignore_index: int, wide: str) -> Expr:
     """What a target counts: its class's weight, 0 for ``ignore_index``."""
     given = const(1, wide) if weights is None else cast(wide, weights[label])
@@ -319,17 +338,7 @@ def nll_loss(
     floating("nn.nll_loss", predictions)
     if reduction not in ("mean", "sum", "none"):
         fail("nn.nll_loss: unknown reduction", "mean, sum or none", reduction)
-    if predictions.ndim != -1 and targets.ndim not in (-1, predictions.ndim - 1):
-        fail("nn.nll_loss: the targets have the wrong rank", str(predictions.ndim - 1), str(targets.ndim))
-    dims, given = tensor_dims(predictions), tensor_dims(targets)
-    if dims is not None:
-        place = class_axis(len(dims))
-        if given is not None:
-            rest = (*dims[:place], *dims[place + 1 :])
-            require_shape("nn.nll_loss: the targets do not fit the predictions", rest, given)
-        counted = None if weights is None else tensor_dims(weights)
-        if counted is not None:
-            require_shape("nn.nll_loss: the weights do not fit the classes", (dims[place],), counted)
+    require_classes("nn.nll_loss", predictions, targets, weights)
     if reduction == "none":
         return TensorType(targets.shape, predictions.dtype, targets.ndim)
     return tensor((), predictions.dtype)

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from supple.base.errors import ExecutionError
 from supple.build import te
+from supple.build.loops import do, loop, require, store
 from supple.ir import expr as E
 from supple.ir.expr import Call, cast, int64
-from supple.ir.node import Expr, Type
+from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType
 from supple.ops.attention import (
@@ -25,6 +27,7 @@ from supple.ops.attention import (
 )
 from supple.ops.declare import fail, operator, sample
 from supple.ops.index import require_integers
+from supple.ops.requirements import require_shape
 from supple.sym.relate import tensor_dims
 
 
@@ -60,19 +63,44 @@ def attention_call(query: Any, key: Any, value: Any, bias: Any = None, *args: An
 # ------------------------------------------------------------------------------------------------ sequences in a row
 
 
+_ORDER = "the starts of the sequences must ascend from 0 to the number of positions"
+
+
+def _checked(starts: te.TensorValue, total: Expr, name: str) -> te.TensorValue:
+    """The starts as int64; fails where they are not in order."""
+    count = starts.shape[0]
+
+    def body(out: te.TensorValue) -> Stmt:
+        def at(i: Any) -> Expr:
+            return cast("int64", starts[i])
+
+        def one(i: Any) -> Stmt:
+            before = E.Select(E.GT(i, int64(0)), at(E.Max(E.Sub(i, int64(1)), int64(0))), int64(0))
+            return do(require(E.And(E.GE(at(i), before), E.LE(at(i), total)), _ORDER), store(out, at(i), i))
+
+        ends = E.And(E.EQ(at(int64(0)), int64(0)), E.EQ(at(E.Sub(count, int64(1))), total))
+        return do(require(E.GE(count, int64(1)), _ORDER), require(ends, _ORDER), loop(count, one))
+
+    return te.extern([((count,), "int64")], [starts], body, name)[0]
+
+
+def _check_starts(starts: Any, total: int) -> None:
+    known = starts.astype("int64")
+    if not known.size or known[0] != 0 or known[-1] != total or (np.diff(known) < 0).any():
+        raise ExecutionError(_ORDER, expected=f"0 <= ... <= {total}", actual=str(known.tolist()))
+
+
 def _sequence_of(starts: te.TensorValue, total: Expr, name: str) -> te.TensorValue:
     """The number of the sequence that each position belongs to: how many sequences have ended at or before it."""
     n = te.reduce_axis((1, starts.shape[0]), "n")
-    return te.compute(
-        (total,), lambda i: te.sum(E.Select(E.LE(cast("int64", starts[n]), i), int64(1), int64(0)), n), name
-    )
+    return te.compute((total,), lambda i: te.sum(E.Select(E.LE(starts[n], i), int64(1), int64(0)), n), name)
 
 
 def _bounds(starts: te.TensorValue, sequence: te.TensorValue, last: bool, name: str) -> te.TensorValue:
-    """Where each position's sequence begins or ends. Positions after the last sequence count to the last one."""
+    """Where each position's sequence begins or ends."""
     top = E.Max(E.Sub(starts.shape[0], int64(2)), int64(0))
     end = int64(1 if last else 0)
-    return te.compute(sequence.shape, lambda i: cast("int64", starts[E.Add(E.Min(sequence[i], top), end)]), name)
+    return te.compute(sequence.shape, lambda i: starts[E.Add(E.Min(sequence[i], top), end)], name)
 
 
 def _var_len_lower(
@@ -87,7 +115,8 @@ def _var_len_lower(
     causal_mask: str | None = None,
     window_size: int | None = None,
 ) -> te.TensorValue:
-    starts_k = seqstart_q if seqstart_k is None else seqstart_k
+    starts_k = _checked(seqstart_q if seqstart_k is None else seqstart_k, keys.shape[1], "starts_of_keys")
+    seqstart_q = _checked(seqstart_q, queries.shape[1], "starts_of_queries")
     of_query = _sequence_of(seqstart_q, queries.shape[1], "sequence_of_query")
     of_key = _sequence_of(starts_k, keys.shape[1], "sequence_of_key")
     first_q, end_q = (_bounds(seqstart_q, of_query, last, f"query_bound{int(last)}") for last in (False, True))
@@ -117,12 +146,24 @@ def _var_len_ref(
     window_size: int | None = None,
 ) -> Any:
     starts_k = seqstart_q if seqstart_k is None else seqstart_k
-    result = np.zeros((*queries.shape[:3], values.shape[3]), queries.dtype)
-    for n in range(len(seqstart_q) - 1):
-        own, other = slice(seqstart_q[n], seqstart_q[n + 1]), slice(starts_k[n], starts_k[n + 1])
-        parts = queries[:, own], keys[:, other], values[:, other]
-        result[:, own] = attention_ref(*parts, None, scale, causal_mask, window_size)
-    return result
+    _check_starts(seqstart_q, queries.shape[1])
+    _check_starts(starts_k, keys.shape[1])
+    rows, columns = (np.arange(x.shape[1]) for x in (queries, keys))
+    of_query, of_key = (np.searchsorted(s[1:], i, "right") for s, i in ((seqstart_q, rows), (starts_k, columns)))
+    if not rows.size or not columns.size:
+        seen = np.zeros((rows.size, columns.size), bool)
+    else:
+        seen = of_query[:, None] == of_key[None, :]
+        (first_q, end_q), (first_k, end_k) = (
+            (s[n].astype("int64"), s[n + 1].astype("int64")) for s, n in ((seqstart_q, of_query), (starts_k, of_key))
+        )
+        i, j = (rows - first_q)[:, None], (columns - first_k)[None, :]
+        offset = 0 if causal_mask == "TopLeft" else (end_k - first_k)[None, :] - (end_q - first_q)[:, None]
+        if causal_mask is not None:
+            seen &= j <= i + offset
+        if window_size is not None:
+            seen &= j > i + offset - window_size
+    return attention_ref(queries, keys, values, None, scale, None, None, seen)
 
 
 def _var_len_samples() -> list[Any]:
@@ -158,8 +199,9 @@ def attention_var_len(
     window_size: int | None = None,
 ) -> Type:
     """``nn.attention`` of each of several sequences, which stand one after the other along axis 1 of tensors of shape
-    (1, positions, head, width). Sequence n is at ``seqstart_q[n]`` to ``seqstart_q[n + 1]`` (int32, from 0 to the
-    number of positions); its keys and values at ``seqstart_k``, the same unless given. The lengths are hints."""
+    (1, positions, head, width). Sequence n is at ``seqstart_q[n]`` to ``seqstart_q[n + 1]`` (int32, ascending from 0 to
+    the number of positions, which is checked); its keys and values at ``seqstart_k``, the same unless given. The
+    lengths are hints. Other sequences' values count 0 times, so NaN and infinities among them spread."""
     name = "nn.attention_var_len"
     for starts in (seqstart_q, seqstart_k):
         if starts is not None:
@@ -170,6 +212,9 @@ def attention_var_len(
         if length is not None:
             require_integers(name, "the longest length", length)
     result = attention_type(name, queries, keys, values, None, causal_mask)
+    of_queries, of_keys = (None if s is None else tensor_dims(s) for s in (seqstart_q, seqstart_k))
+    if of_queries is not None and of_keys is not None:
+        require_shape(f"{name}: queries and keys are as many sequences", of_queries, of_keys)
     dims = tensor_dims(queries)
     if dims is not None and isinstance(dims[0], E.IntImm) and dims[0].value != 1:
         fail(f"{name}: the sequences stand in one row", "batch 1", f"batch {dims[0].value}")

@@ -211,24 +211,34 @@ def _ref_forward(plan: _Plan, x: Any, w: Any) -> Any:
 
 
 def _ref_transposed(plan: _Plan, x: Any, w: Any) -> Any:
+    """Where no input meets a tap there is a 0 that is multiplied, as in the lowering."""
     taps, per_group, groups = w.shape[2:], w.shape[1], plan.groups
-    full = [
+    sizes = [
         (x.shape[2 + d] - 1) * plan.strides[d] + (taps[d] - 1) * plan.dilation[d] + 1 + plan.extra[d]
+        - sum(plan.padding[d])
         for d in range(plan.spatial)
-    ]
-    out = np.zeros((x.shape[0], per_group * groups, *full), x.dtype)
+    ]  # fmt: skip
+    out = np.zeros((x.shape[0], per_group * groups, *(max(s, 0) for s in sizes)), x.dtype)
     for tap in itertools.product(*(range(t) for t in taps)):
-        place = tuple(
-            slice(t * k, t * k + (x.shape[2 + d] - 1) * s + 1, s)
-            for d, (t, k, s) in enumerate(zip(tap, plan.dilation, plan.strides, strict=True))
-        )
+        met = x
+        for d in range(plan.spatial):
+            met = _met(met, 2 + d, out.shape[2 + d], plan.padding[d][0] - tap[d] * plan.dilation[d], plan.strides[d])
         for g in range(groups):
             size = w.shape[0] // groups
             ins, outs = slice(g * size, (g + 1) * size), slice(g * per_group, (g + 1) * per_group)
-            part = np.einsum("nc...,co->no...", x[:, ins], w[(ins, slice(None), *tap)])
-            out[(slice(None), outs, *place)] += part
-    crop = tuple(slice(low, n - high) for n, (low, high) in zip(full, plan.padding, strict=True))
-    return out[(slice(None), slice(None), *crop)]
+            out[:, outs] += np.einsum("nc...,co->no...", met[:, ins], w[(ins, slice(None), *tap)])
+    return out
+
+
+def _met(x: Any, axis: int, size: int, offset: int, stride: int) -> Any:
+    """The element along an axis that each of ``size`` places meets, ``(place + offset) / stride``, or 0."""
+    at = np.arange(size) + offset
+    inside = (at >= 0) & (at % stride == 0) & (at // stride < x.shape[axis])
+    shape = [*x.shape[:axis], size, *x.shape[axis + 1 :]]
+    if not inside.any():
+        return np.zeros(shape, x.dtype)
+    found = np.take(x, np.where(inside, at // stride, 0), axis)
+    return np.where(inside.reshape([-1 if d == axis else 1 for d in range(x.ndim)]), found, x.dtype.type(0))
 
 
 # --------------------------------------------------------------------------------------------------------- declarations
@@ -317,7 +327,7 @@ def _declare(spatial: int, transposed: bool) -> Op:
         f"{'Transposed convolution' if transposed else 'Convolution'} (cross-correlation) over {spatial} dimension(s), "
         "as PyTorch defines it. ``padding``: one number, one a dimension, or all befores then all afters. Layouts are "
         f"orders of N, C, {', '.join(letters)} and O, I, {', '.join(letters)}. Narrower floats than float32 are summed "
-        "in float32."
+        "in float32. Where the kernel meets no data there is a 0, and its product counts."
     )
     sizes = ("strides", "dilation", "output_padding") if transposed else ("strides", "dilation")
     return operator(

@@ -144,8 +144,24 @@ def _lower(operands: Sequence[te.TensorValue], subscripts: str) -> te.TensorValu
 
 
 def _ref(operands: Sequence[Any], subscripts: str) -> Any:
+    """By numpy, in the order of the lowering, which makes a difference where something is infinite."""
     dtype = operands[0].dtype
-    return np.asarray(np.einsum(subscripts, *(_summable(x) for x in operands))).astype(dtype)
+    plan = _plan(subscripts, [np.ndim(x) for x in operands])
+    numbers = {label: n for n, label in enumerate(dict.fromkeys(label for part in plan.inputs for label in part))}
+    output = [numbers[label] for label in plan.output]
+    pending = [(_summable(x), [numbers[c] for c in part]) for x, part in zip(operands, plan.inputs, strict=True)]
+
+    def contracted(given: list[Any], others: list[Any]) -> Any:
+        used = {*output, *(m for _, part in others for m in part)}
+        kept = [m for m in dict.fromkeys(m for _, part in given for m in part) if m in used]
+        return np.einsum(*(item for one in given for item in one), kept), kept
+
+    if len(pending) > 1:
+        for n, one in enumerate(pending):
+            pending[n] = contracted([one], pending[:n] + pending[n + 1 :])
+    while len(pending) > 2:
+        pending = [contracted(pending[:2], pending[2:]), *pending[2:]]
+    return np.asarray(np.einsum(*(item for one in pending for item in one), output)).astype(dtype)
 
 
 def _summable(x: Any) -> Any:
@@ -178,8 +194,8 @@ def _samples() -> list[Sample]:
 def einsum(operands: Tensors, subscripts: str) -> Type:
     """The sum of products that subscripts name, as numpy's einsum: ``"ij,jk->ik"``, repeated subscripts of one operand
     (its diagonal), an ellipsis for axes that are broadcast, and without an arrow the subscripts that stand once in
-    alphabetical order. Several operands are contracted two at a time from the left. Of bools, whether any product is
-    true."""
+    alphabetical order. What one operand alone has is summed first; several operands are contracted two at a time from
+    the left. Of bools, whether any product is true."""
     if not operands:
         fail("einsum: needs an operand", "at least 1", "0")
     dtype = operands[0].dtype

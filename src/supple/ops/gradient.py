@@ -19,7 +19,7 @@ from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
 from supple.ops.activation import floating
-from supple.ops.attention import class_axis, class_weight
+from supple.ops.attention import class_axis, class_weight, require_classes
 from supple.ops.declare import Axes, Axis, Sample, fail, operator, sample
 from supple.ops.index import require_in_bounds, require_integers, wrapped_index
 from supple.ops.layouts import settle_window
@@ -144,8 +144,7 @@ def nll_loss_backward(
     same_dtype(name, output_grad, predictions)
     if reduction not in ("mean", "sum", "none"):
         fail(f"{name}: unknown reduction", "mean, sum or none", reduction)
-    if predictions.ndim != -1 and targets.ndim not in (-1, max(predictions.ndim - 1, 0)):
-        fail(f"{name}: the targets have the wrong rank", str(predictions.ndim - 1), str(targets.ndim))
+    require_classes(name, predictions, targets, weights)
     if reduction == "none":
         _fits(name, output_grad, targets, "the targets")
     elif output_grad.ndim not in (-1, 0):
@@ -321,7 +320,7 @@ def _take_lower(
         cleared = filled(out, x.shape, lambda *_: const(0, wide), "z")
         return do(cleared, nest(output_grad.shape, add))
 
-    (total,) = te.extern([(x.shape, wide)], [output_grad, x, indices], body, "take_backward")
+    (total,) = te.extern([(x.shape, wide)], [output_grad, x, indices], body, x.name)  # named as errors say it
     return _narrowed(total, x.dtype)
 
 

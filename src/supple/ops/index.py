@@ -325,6 +325,7 @@ def _gather_nd_ref(data: Any, indices: Any, batch_dims: int) -> Any:
         static_sample((3, 4, 2), np.array([[0, 1], [2, -1]], "int64")),
         sample((3, 4), np.array([[[0], [3]], [[1], [1]], [[2], [0]]], "int64"), batch_dims=1),
     ],
+    to_know_the_rank="R.match_cast the indices to a type whose last extent is a number",
 )
 def gather_nd(data: TensorType, indices: TensorType, batch_dims: int = 0) -> Type:
     """Slices of ``data`` at index tuples along the last axis of ``indices`` (ONNX GatherND); the first ``batch_dims``

@@ -369,6 +369,7 @@ def _squeeze_lower(x: te.TensorValue, axis: Axes) -> te.TensorValue:
         static_sample((2, 3)),
         static_sample((1, 3), axis=[0, 1]),
     ],
+    to_know_the_rank="say which dimensions go: R.squeeze(x, axis=[...])",
 )
 def squeeze(x: TensorType, axis: Axes = None) -> Type:
     """Dimensions of extent 1 removed: those in ``axis`` (another number there stays, as in PyTorch; a symbol is checked

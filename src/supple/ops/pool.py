@@ -21,6 +21,7 @@ from supple.ops.activation import floating
 from supple.ops.declare import Axes, fail, operator, sample
 from supple.ops.layouts import Layout, padding_pairs, parse_layout, per_dimension, settle_window
 from supple.ops.normalize import wide_dtype
+from supple.ops.reduce import mean_ref
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES
 
@@ -319,7 +320,7 @@ def _adaptive(spatial: int) -> Op:
             )
             part = wide[(slice(None), slice(None), *window)]
             parts = part.reshape(*x.shape[:2], math.prod(part.shape[2:]))
-            out[(slice(None), slice(None), *place)] = parts.mean(axis=-1)
+            out[(slice(None), slice(None), *place)] = mean_ref(parts, (-1,), False)
         order = np.argsort([outer.outer, outer.channel, *outer.spatial])
         return np.transpose(out, order).astype(data.dtype)
 

@@ -332,6 +332,11 @@ _ROUND: dict[str, Callable[[Any, Any], Any]] = {
 def _ref(plan: _Plan, data: Any, size: Sequence[int]) -> Any:
     sizes = plan.sizes(size)
     wide = np.dtype("float64" if data.dtype == np.float64 else "float32")
+    result = list(data.shape)
+    for axis, extent in zip(plan.axes, sizes, strict=True):
+        result[axis] = extent
+    if 0 in result:  # nothing is read
+        return np.zeros(result, dtypes.to_numpy(plan.dtype or dtypes.from_numpy(data.dtype)))
     x = data if plan.taps == 1 else data.astype(wide)
     outside = np.zeros(sizes, bool)
     for d in reversed(range(len(sizes))):

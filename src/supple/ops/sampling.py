@@ -18,7 +18,7 @@ from supple.ops.activation import floating
 from supple.ops.declare import DType, fail, operator, sample
 from supple.ops.index import require_integers, wrapped_index
 from supple.ops.normalize import wide_dtype
-from supple.ops.requirements import require_equal, require_shape
+from supple.ops.requirements import require_at_least, require_equal, require_shape
 from supple.ops.shapes import require_rank
 from supple.sym.relate import tensor, tensor_dims
 
@@ -93,5 +93,8 @@ def multinomial_from_uniform(
     for dims in (given, rows):
         if dims is not None:
             require_equal(f"{name}: numbers and rows stand in a column", int64(1), dims[1], "(n, 1)")
+    classes = tensor_dims(prob)
+    if classes is not None:
+        require_at_least(f"{name}: there is no class to choose", 1, classes[1])
     known = rows if rows is not None else given
     return TensorType(None, dtype, 2) if known is None else tensor((known[0], int64(1)), dtype)

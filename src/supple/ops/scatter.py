@@ -1,4 +1,7 @@
-"""Writing by index: scatter_elements, scatter_nd."""
+"""Writing by index: scatter_elements, scatter_nd.
+
+The results are named like the data that they are copies of: an index out of bounds is reported with that name.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ def _elements_lower(
             nest(updates.shape, write, [f"u{d}" for d in range(data.ndim)]),
         )
 
-    return te.extern([(data.shape, data.dtype)], [data, indices, updates], body, "scatter_elements")[0]
+    return te.extern([(data.shape, data.dtype)], [data, indices, updates], body, data.name)[0]
 
 
 def _elements_ref(data: Any, indices: Any, updates: Any, axis: int, reduction: str) -> Any:
@@ -112,7 +115,7 @@ def _nd_lower(data: te.TensorValue, indices: te.TensorValue, updates: te.TensorV
             nest(updates.shape, write, [f"u{d}" for d in range(updates.ndim)]),
         )
 
-    return te.extern([(data.shape, data.dtype)], [data, indices, updates], body, "scatter_nd")[0]
+    return te.extern([(data.shape, data.dtype)], [data, indices, updates], body, data.name)[0]
 
 
 def _nd_ref(data: Any, indices: Any, updates: Any, reduction: str) -> Any:

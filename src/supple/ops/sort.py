@@ -19,6 +19,7 @@ from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import Axis, DType, fail, operator, sample, static_sample
 from supple.ops.normalize import wide_dtype
 from supple.ops.reduce import reduced_dims
+from supple.ops.requirements import require_at_least
 from supple.ops.shapes import normalize_axis
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import product
@@ -172,8 +173,8 @@ def argsort(data: TensorType, axis: int = -1, descending: bool = False, dtype: D
 
 def _topk_dims(dims: Sequence[Expr], k: int, axis: int) -> tuple[Expr, ...]:
     extent = dims[axis]
-    if k > 0 and isinstance(extent, IntImm) and k > extent.value:
-        fail("topk: k is larger than the axis", f"at most {extent.value}", str(k))
+    if k > 0:
+        require_at_least(f"topk: the axis has fewer than {k} elements", k, extent)
     size = int64(k) if k > 0 else extent
     return (*dims[:axis], size, *dims[axis + 1 :])
 
@@ -336,12 +337,19 @@ def _bucketize_lower(
     return te.compute(input_tensor.shape, body, "bucketize")
 
 
+def _bucketize_ref(x: Any, edges: Any, out_int32: bool, right: bool) -> Any:
+    """Counted edge by edge, so boundaries out of order count like others."""
+    values = dtypes.widened(x)
+    count = np.zeros(x.shape, "int32" if out_int32 else "int64")
+    for edge in dtypes.widened(edges):
+        count += (values >= edge) if right else (values > edge)
+    return np.where(values != values, np.full_like(count, len(edges)), count)
+
+
 @operator(
     fusion=Fusion.OUT_FUSABLE,
     lower=_bucketize_lower,
-    ref=lambda x, b, out_int32, right: np.asarray(
-        np.searchsorted(dtypes.widened(b), dtypes.widened(x), "right" if right else "left")
-    ).astype("int32" if out_int32 else "int64"),
+    ref=_bucketize_ref,
     samples=lambda: [
         sample(np.array([[0.5, 1.0, 3.5], [9, -1, np.nan]], "float32"), np.array([0.5, 1, 2, 4], "float32")),
         sample(np.array([1, 2], "int32"), np.array([1, 2, 3], "int32"), right=True, out_int32=True),

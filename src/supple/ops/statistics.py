@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -147,15 +148,20 @@ def unravel(flat: Expr, dims: Sequence[Expr]) -> tuple[Expr, ...]:
 
 def _median_ref(data: Any, axis: Axes, keepdims: bool) -> Any:
     if axis is not None and len(axis) == 1:
-        order = np.argsort(data, axis=axis[0], kind="stable")
+        order = np.argsort(dtypes.widened(data), axis=axis[0], kind="stable")
         at = np.take(order, [(data.shape[axis[0]] - 1) // 2], axis[0])
         values = np.take_along_axis(data, at, axis[0])
         both = (values, at)
         return both if keepdims else tuple(np.squeeze(v, axis[0]) for v in both)
     axes = normalize_axes("median", axis, data.ndim)
     rest = [d for d in range(data.ndim) if d not in axes]
-    flat = np.transpose(data, (*rest, *axes)).reshape([data.shape[d] for d in rest] + [-1])
-    values = np.sort(flat, axis=-1, kind="stable")[..., (flat.shape[-1] - 1) // 2]
+    count = math.prod(data.shape[d] for d in axes)
+    flat = np.transpose(dtypes.widened(data), (*rest, *axes)).reshape([*(data.shape[d] for d in rest), count])
+    if not flat.size and 0 in flat.shape[:-1]:  # nothing is read
+        values = flat[..., :0].reshape(flat.shape[:-1])
+    else:
+        values = np.sort(flat, axis=-1, kind="stable")[..., (count - 1) // 2]
+    values = values.astype(data.dtype)
     return values.reshape([1 if d in axes else s for d, s in enumerate(data.shape)]) if keepdims else values
 
 

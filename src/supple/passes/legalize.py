@@ -7,13 +7,14 @@ from typing import Any
 
 from supple.base.errors import NotSupportedError
 from supple.build.block_builder import BlockBuilder
-from supple.ir.expr import Call, IntImm
-from supple.ir.graph import Function, ShapeExpr, Tuple, VarBinding
+from supple.ir.expr import Call, DataflowVar, IntImm, Var
+from supple.ir.graph import Binding, BindingBlock, DataflowBlock, Function, ShapeExpr, Tuple, VarBinding
 from supple.ir.module import IRModule
 from supple.ir.node import Expr, Node, Type, replace
 from supple.ir.op import Op
 from supple.ir.types import TensorType, TupleType, on_device
 from supple.ir.walk import transform
+from supple.ops.calls import CALL_TIR
 from supple.passes.dynamic_results import DynamicResults
 from supple.passes.size_checks import with_size_checks
 from supple.passes.unnamed_sizes import UnnamedSizes
@@ -48,7 +49,7 @@ def legalize(
     run = _Legalizer(BlockBuilder(mod), dict(custom or {}), keep_views, keep_marks)
     for var, func in mod.items():
         if isinstance(func, Function):
-            legal = transform(with_size_checks(func), run.binding, into_types=False)
+            legal = transform(with_size_checks(func), run.rewritten, into_types=False)
             if legal is not func:
                 run.builder.update_func(var, legal)  # type: ignore[arg-type]
     return run.builder.get()
@@ -71,6 +72,36 @@ class _Legalizer:
         self.dynamic = DynamicResults(builder)
         self.unnamed = UnnamedSizes(builder)
         self._known: dict[Any, tuple[Call, Call]] = {}  # with the original call, so that ids stay valid
+        self._alone: dict[int, VarBinding] = {}  # bindings of tuples of one field, by id; they stay alive here
+
+    def rewritten(self, node: Node) -> Node | None:
+        """A binding lowered, or a block whose bindings were; None to leave it."""
+        if isinstance(node, BindingBlock):
+            return self._with_tuples(node)
+        made = self.binding(node)
+        if isinstance(made, VarBinding) and isinstance(made.value, Call) and made.value.op is CALL_TIR:
+            ty = made.value.ty
+            if isinstance(ty, TupleType) and len(ty.fields) == 1:
+                self._alone[id(made)] = made
+        return made
+
+    def _with_tuples(self, block: BindingBlock) -> BindingBlock | None:
+        """``t = call_tir(...)`` of a tuple of one field as ``v = call_tir(...); t = (v,)``: a ``call_tir`` of one
+        result is that tensor."""
+        if not any(id(b) in self._alone for b in block.bindings):
+            return None
+        kind = DataflowVar if isinstance(block, DataflowBlock) else Var
+        bindings: list[Binding] = []
+        for binding in block.bindings:
+            whole = self._alone.get(id(binding))
+            if whole is None:
+                bindings.append(binding)
+                continue
+            assert isinstance(whole.value, Call) and isinstance(whole.value.ty, TupleType)
+            field = kind(f"{whole.var.name}_0", whole.value.ty.fields[0])
+            bindings.append(VarBinding(field, replace(whole.value, ty=field.ty), span=whole.span))
+            bindings.append(replace(whole, value=Tuple((field,), ty=whole.value.ty)))
+        return replace(block, bindings=tuple(bindings))
 
     def binding(self, node: Node) -> Node | None:
         """The binding with its call lowered, or None to leave it."""
@@ -156,11 +187,13 @@ def _require_static_rank(call: Call, op: Op) -> None:
             parts = ty.fields if isinstance(ty, TupleType) else (ty,)
             for part in parts:
                 if isinstance(part, TensorType) and (tensor_dims(part) is None or part.dtype is None):
+                    what = "its result's shape" if value is call else f"the shape and dtype of {field}"
+                    hint = "use R.match_cast(value, R.Tensor((n, ...), dtype)) to name the dimensions"
                     raise NotSupportedError(
-                        f"{op.name}: native code needs known shapes and dtypes",
+                        f"{op.name}: native code needs to know {what}",
                         span=call.span,
                         expected="R.Tensor(shape, dtype)",
                         actual=str(part),
-                        hint="use R.match_cast(value, R.Tensor((n, ...), dtype)) to name the dimensions",
+                        hint=op.facts.get("to_know_the_rank", hint) if value is call else hint,
                         rule="legalize",
                     )

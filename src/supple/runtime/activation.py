@@ -12,7 +12,7 @@ import numpy as np
 
 from supple.base.errors import ExecutionError
 from supple.runtime import abi
-from supple.runtime.boxing import box_for, is_kept, owned_array, present, unbox
+from supple.runtime.boxing import Arguments, box_for, is_kept, owned_array, present, unbox
 from supple.runtime.closure import Home
 from supple.runtime.native import runtime
 from supple.runtime.platforms import stack_budget
@@ -94,9 +94,9 @@ class Activation:
         self.executable = executable
         self.kind: str | None = None
         self.captured = 0
-        self.keep: list[object] = []
+        self.keep: dict[int, object] = {}
         self.boxed: list[int] = []
-        self.arguments: dict[int, object] = {}
+        self.arguments = Arguments()
         self.exception: BaseException | None = None
         self.args: tuple[object, ...] = ()
         self._prepare(info)
@@ -144,11 +144,12 @@ class Activation:
         self.boxed.append(address)
         self.words[_FIRST_ARGUMENT + position] = address
 
-    def argument_map(self) -> dict[int, object]:
+    def argument_map(self) -> Arguments:
         """Native objects of the arguments -> what the caller passed (made when it is first needed)."""
         if not self.arguments:
             for i, value in enumerate(self.args, _FIRST_ARGUMENT + self.captured):
                 self.arguments[self.words[i]] = value
+            self.arguments.memory = {self.address + 8 * header: array for header, array in self.keep.items()}
         return self.arguments
 
     def end(self) -> None:
@@ -165,7 +166,7 @@ class Activation:
         if self.keep:
             self.keep.clear()
         if self.arguments:
-            self.arguments.clear()
+            self.arguments = Arguments()
         self.kind = None
         self.args = ()
         self.exception = None

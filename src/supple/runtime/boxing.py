@@ -15,7 +15,6 @@ import importlib
 import struct
 import sys
 import threading
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -242,7 +241,16 @@ def _box_tuple(values: tuple[object, ...] | list[object]) -> int:
 # ----------------------------------------------------------------------------------------------------------- unboxing
 
 
-def unbox(address: int, arguments: Mapping[int, object], kind: str, home: Home, originals: bool = True) -> Any:
+class Arguments(dict[int, object]):
+    """What the caller of a running call passed, by native object. ``memory`` holds the elements of those that were
+    copied to be compact."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.memory: dict[int, object] = {}
+
+
+def unbox(address: int, arguments: Arguments, kind: str, home: Home, originals: bool = True) -> Any:
     """The Python value of a native object (whose reference stays the caller's).
 
     ``arguments`` maps the native objects of the running call's arguments to what the caller passed; with
@@ -273,7 +281,7 @@ def unbox(address: int, arguments: Mapping[int, object], kind: str, home: Home, 
     raise InternalError(f"native object of unknown kind {what}")
 
 
-def _tensor_array(address: int, code: int, arguments: Mapping[int, object]) -> NDArray:
+def _tensor_array(address: int, code: int, arguments: Arguments) -> NDArray:
     data, owner, ndim, _ = _TENSOR.unpack(ctypes.string_at(address + abi.TENSOR_DATA, _TENSOR.size))
     shape = struct.unpack(f"<{ndim}q", ctypes.string_at(address + abi.TENSOR_DIMS, 8 * ndim)) if ndim else ()
     root = address
@@ -282,14 +290,14 @@ def _tensor_array(address: int, code: int, arguments: Mapping[int, object]) -> N
         owner = ctypes.c_uint64.from_address(root + abi.TENSOR_OWNER).value
     keep: object
     readonly = False
-    if root in arguments:
-        keep = arguments[root]
-        readonly = _is_readonly(keep)
-    elif root in _kept:
+    if root in _kept:
         keep, original = _kept[root]
         if root == address and isinstance(original, Tensor):
             return original._array
         readonly = isinstance(keep, np.ndarray) and not keep.flags.writeable
+    elif root in arguments:
+        keep = arguments.memory.get(root, arguments[root])
+        readonly = _is_readonly(keep)
     else:
         runtime().incref(root)
         keep = _Owner(root, runtime())

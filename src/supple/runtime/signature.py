@@ -25,12 +25,13 @@ from supple.runtime.tensor import NDArray, Tensor, as_array
 
 
 class CallState(Protocol):
-    """What converters need of a running call (see ``activation``)."""
+    """What converters need of a running call (see ``activation``). ``keep``: what was made of an argument, by the word
+    where its header begins."""
 
     words: memoryview[int]
     executable: Any
     kind: str | None
-    keep: list[object]
+    keep: dict[int, object]
 
     def put_boxed(self, position: int, address: int, value: object) -> None:
         """Pass a boxed value."""
@@ -272,7 +273,7 @@ def _tensor_converter(where: str, position: int, spec: TensorSpec, header: int) 
         if array.flags.num & _COMPACT_ALIGNED != _COMPACT_ALIGNED:
             array = _compacted(where, array)
         if array is not value:
-            activation.keep.append(array)
+            activation.keep[header] = array
         words = activation.words
         words[data_at] = data_address(array)
         words[nbytes_at] = array.nbytes

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import zlib
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -85,8 +86,13 @@ class Poly:
         return math.gcd(*self.terms.values()) if self.terms else 0
 
 
+Order = tuple[int, str, int, int]
+"""Where an atom stands among others in text: kind, text, checksum of the whole text, id."""
+
 _interned: dict[tuple[object, ...], int] = {}
 _atoms: list[Atom] = []
+_orders: list[Order] = []
+_SHOWN = 100  # characters of an atom's text that are compared; beyond that checksums are
 
 
 def intern_atom(atom: Atom) -> int:
@@ -94,12 +100,47 @@ def intern_atom(atom: Atom) -> int:
     key = (atom.kind, id(atom.var), atom.args, id(atom.opaque))
     if key not in _interned:
         _interned[key] = len(_atoms)
+        _orders.append(_order(atom, len(_atoms)))
         _atoms.append(atom)
     return _interned[key]
 
 
 def atom_of(identifier: int) -> Atom:
     return _atoms[identifier]
+
+
+def _order(atom: Atom, identifier: int) -> Order:
+    """By names, since ids tell what this process saw first: variables before operations. Atoms of the same names (and
+    opaque nodes) keep the order of their ids. The parts are atoms that have their places, however deep they are."""
+    if atom.var is not None:
+        return 0, atom.var.name, 0, identifier
+    if atom.opaque is not None:
+        return 1, "", 0, identifier
+    texts, sums = [], []
+    for part in atom.args:
+        for monomial, coefficient in ordered(part):
+            places = [_orders[factor] for factor in factors_of(monomial)]
+            texts.append(f"{'*'.join(text for _, text, _, _ in places)}*{coefficient}")
+            sums.append(f"{coefficient},{[(text, check) for _, text, check, _ in places]}")
+        texts.append(",")
+    return 2, f"{atom.kind}({'+'.join(texts)})"[:_SHOWN], zlib.crc32(f"{atom.kind}{sums}".encode()), identifier
+
+
+def order_of(identifier: int) -> Order:
+    """Where an atom stands among others in text."""
+    return _orders[identifier]
+
+
+def ordered(poly: Poly) -> list[tuple[Monomial, int]]:
+    """The terms as text has them."""
+    if len(poly.terms) < 2:
+        return list(poly.terms.items())
+    return sorted(poly.terms.items(), key=lambda term: sorted(map(order_of, term[0])))
+
+
+def factors_of(monomial: Monomial) -> list[int]:
+    """The factors as text has them."""
+    return list(monomial) if len(monomial) < 2 else sorted(monomial, key=order_of)
 
 
 @functools.lru_cache(maxsize=4096, typed=True)
@@ -362,7 +403,7 @@ def maximum(a: Poly, b: Poly, bounds: Bounds) -> Poly:
 
 
 def _ordered(a: Poly, b: Poly) -> tuple[Poly, Poly]:
-    def key(p: Poly) -> list[tuple[Monomial, int]]:
-        return sorted(p.terms.items())
+    def key(p: Poly) -> list[tuple[list[Order], int]]:
+        return [(sorted(map(order_of, monomial)), coefficient) for monomial, coefficient in ordered(p)]
 
     return (a, b) if key(a) <= key(b) else (b, a)

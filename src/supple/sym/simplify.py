@@ -13,7 +13,7 @@ from supple.base.errors import DiagnosticError
 from supple.ir import expr as E
 from supple.ir.expr import IntImm, Var
 from supple.ir.node import Expr, children
-from supple.ir.structural import SIZES
+from supple.ir.structural import SIZES, structural_equal, structural_hash
 from supple.sym import poly as P
 from supple.sym.fold import INTEGER
 from supple.sym.poly import Atom, Bounds, Interval, Poly
@@ -60,8 +60,21 @@ def to_poly(e: Expr, bounds: Bounds) -> Poly:
             else:
                 done[id(current)] = done[id(operands[0])]
         else:
-            done[id(current)] = P.of_atom(Atom("opaque", opaque=current))
+            done[id(current)] = P.of_atom(Atom("opaque", opaque=_representative(current)))
     return done[id(e)]
+
+
+_opaque: dict[int, list[Expr]] = {}
+
+
+def _representative(e: Expr) -> Expr:
+    """The first node that was written like this one, so that equal nodes are one atom."""
+    same = _opaque.setdefault(structural_hash(e), [])
+    for known in same:
+        if known is e or structural_equal(known, e):
+            return known
+    same.append(e)
+    return e
 
 
 def _is_widening(e: Expr) -> bool:
@@ -84,8 +97,8 @@ def from_poly(p: Poly, dtype: str = "int64") -> Expr:
     """An expression with that canonical form; ``%`` where it can be read off."""
     p, mods = P.split_mods(p)
     terms: list[tuple[Expr, int]] = []
-    for monomial, coefficient in sorted(p.terms.items()):
-        factors = [_from_atom(P.atom_of(identifier), dtype) for identifier in monomial]
+    for monomial, coefficient in P.ordered(p):
+        factors = [_from_atom(P.atom_of(identifier), dtype) for identifier in P.factors_of(monomial)]
         if factors:
             terms.append((functools.reduce(E.Mul, factors), coefficient))
     for dividend, divisor, factor in mods:
