@@ -415,13 +415,23 @@ def _alloc_tensor_type(call: Call) -> Type:
 
 
 def _placed_tensor_type(call: Call) -> Type:
-    _, offset, shape, dtype = call.args[:4]
-    _integer("alloc_tensor", offset)
+    _, offset, shape, dtype, *index = call.args
+    for value in (offset, *index):
+        _integer("alloc_tensor", value)
     return _fresh_tensor("alloc_tensor", shape, dtype)
 
 
 def _storage_type(call: Call) -> Type:
-    _shape_operand(call.op.short_name, call.args[0])  # type: ignore[attr-defined]
+    assert isinstance(call.op, Op)
+    name = call.op.short_name
+    _shape_operand(name, call.args[0])
+    for param, value in zip(call.op.params[1:], call.args[1:], strict=False):
+        if param.kind == "dtype_value":
+            _dtype_of(value, name)
+        elif param.name == "storage_scope":
+            _string(name, value)
+        else:
+            _integer(name, value)
     return AnyType()
 
 
