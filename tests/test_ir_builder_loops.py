@@ -190,3 +190,11 @@ def test_refusals() -> None:
     unknown = pytest.raises(DiagnosticError, match=r"S \(spatial\) or R")
     with unknown, IRBuilder(), B.prim_func(), B.grid(4) as i, B.sblock("b"):
         B.axis.remap("Z", [i])
+    with pytest.raises(DiagnosticError, match=r"T\.If has a T\.Then already"), IRBuilder(), B.prim_func():
+        B.func_name("f")
+        with B.If(B.bool(True)):
+            for _ in range(2):
+                with B.Then():
+                    B.evaluate(1)
+    with pytest.raises(DiagnosticError, match="takes a statement"), IRBuilder(), B.prim_func():
+        B.add_to_parent(B.int32(1))
