@@ -166,6 +166,25 @@ LOOPS = [  # statement, marked text, message
     ("A[0, 0] = T.func_name('f')", "T.func_name", "T.func_name is for building"),
     ("x = 1 < 'a'", "1 < 'a'", "'<' not supported between"),
     ("A[0, 0] = T.__wrapped__", "T.__wrapped__", "private"),
+    ("A[0, 0] = ...", "...", "ellipsis literals have no meaning"),
+    ("if A == 1:\n    A[0, 0] = 1", "A == 1", "buffers are not compared as a whole"),
+    ("if n == A:\n    A[0, 0] = 1", "n == A", "buffers are not compared as a whole"),
+    ("x = T.int32('inf')", "T.int32('inf')", "got 'inf'"),
+    ("x = T.reinterpret('handle', T.int64(n))\nB = T.match_buffer(x, (4,))", "T.match_buffer", "names a parameter"),
+    ("A[0, :4] = 1", "A[0, :4]", "needs both ends"),
+    ("A[0, 0:4:n] = 1", "A[0, 0:4:n]", "must be a constant above 0"),
+    ("A[0, 4:0:-1] = 1", "A[0, 4:0:-1]", "must be a constant above 0"),
+    ("A[0, 4:0] = 1", "A[0, 4:0]", "must be a constant above 0"),
+    ('with T.sblock("b"):\n    v = T.axis.remap("S", n)', 'T.axis.remap("S", n)', "one letter a loop variable"),
+    ("T.buffer_store(3, 1, [0])", "T.buffer_store(3, 1, [0])", "T.buffer_store takes a buffer"),
+    ("A[0, 0] = T.Let(n, where=3)", "T.Let(n, where=3)", "where={x: value}"),
+    ("with n:\n    A[0, 0] = 1", "n", "has no meaning in a loop function"),
+    ("x, y = n", "x, y", "cannot unpack"),
+    ("x: T.int32", "x: T.int32", "an annotated name needs a value"),
+    ("T[0] = 1", "T", "its elements cannot be assigned"),
+    ("for i in T.serial(True):\n    A[i, 0] = 1", "T.serial(True)", "expected an integer"),
+    ("B = T.alloc_buffer(('n = 1',))", "T.alloc_buffer(('n = 1',))", "is not an expression over symbols"),
+    ("B = T.alloc_buffer((True,))", "T.alloc_buffer((True,))", "a dimension must be an integer"),
 ]
 
 
@@ -179,6 +198,7 @@ def test_loop_functions(statement, place, message):
         assert message in str(error)
 
 
+IF = "if {}:\n    y = x\nelse:\n    y = x\nreturn y"
 GRAPH = [
     ("y = R.matmul(x, z)\nreturn y", "z", "undefined variable 'z'"),
     ("yy = R.exp(x)\nreturn y", "y", "did you mean 'yy'"),
@@ -324,6 +344,25 @@ GRAPH = [
     ("y: R.Prim() = x\nreturn x", "R.Prim()", "R.Prim: expected a dtype"),
     ("y: R.Callable(derive_func=3) = x\nreturn x", "R.Callable(derive_func=3)", "derive_func=...) is not supported"),
     ("with R.dataflow():\n    y = R.exp(x)\nreturn x", "y = R.exp(x)", "a dataflow block ends with R.output"),
+    (
+        IF.format("R.const(1.0, 'float32')"),
+        "R.const(1.0, 'float32')",
+        "must be a scalar bool",
+    ),
+    (
+        IF.format("R.const([True], 'bool')"),
+        "R.const([True], 'bool')",
+        "must be a scalar bool",
+    ),
+    (
+        "@R.function\ndef g(y: R.Object) -> R.Object:\n    return y\n" + IF.format("g"),
+        "g",
+        "must be a scalar bool",
+    ),
+    ("x.a: R.Object = x\nreturn x", "x.a: R.Object = x", "an annotated name needs a value"),
+    ("with R.dataflow(), R.dataflow():\n    R.output()\nreturn x", "R.dataflow()", "unexpected 'with'"),
+    ("with R.output():\n    y = x\nreturn x", "R.output()", "unexpected 'with'"),
+    ("y = (x, x)\nreturn y[True]", "True", "the index of a tuple must be a constant integer"),
 ]
 SIGNATURE = 'x: R.Tensor(("n", 4), "float32"), s: R.Shape([2]), c: R.Tensor((), "bool")'
 
@@ -340,6 +379,10 @@ def test_graph_functions(statement, place, message):
 
 
 MODULE = "@I.ir_module\nclass M:\n"
+MESH = (
+    f"{MODULE}    I.module_global_infos({{{{'mesh': [R.device_mesh((2,), I.Range(0, 2))]}}}})\n    @R.function\n"
+    "    def f(x: R.DTensor((2,), 'float32', '{}', 'S[0]')):\n        return x\n"
+)
 TEXTS = [
     ("", 1, "the text defines no program"),
     ("x = ", 1, "invalid Python syntax"),
@@ -427,12 +470,7 @@ TEXTS = [
         5,
         "the module has no virtual device 'llvm:1'; it has llvm:0",
     ),
-    (
-        MODULE + "    I.module_global_infos({'mesh': [R.device_mesh((2,), I.Range(0, 2))]})\n    @R.function\n"
-        "    def f(x: R.DTensor((2,), 'float32', 'mesh[1]', 'S[0]')):\n        return x\n",
-        5,
-        "the module has no mesh 'mesh[1]'; it has 1",
-    ),
+    (MESH.format("mesh[1]"), 5, "the module has no mesh 'mesh[1]'; it has 1"),
     (
         "@I.ir_module\nclass M:\n    @R.function\n    def f(x: R.Tensor):\n        return M.f(x)\n",
         5,
@@ -440,6 +478,19 @@ TEXTS = [
     ),
     ("@T.prim_func\ndef f(A: T.Buffer((4,), byte_offset=4)):\n    A[0] = 1\n", 2, "give elem_offset"),
     ("@T.prim_func\ndef f(A: T.Buffer((4,), layout=4)):\n    A[0] = 1\n", 2, "layouts of buffers"),
+    (MODULE + "    a = b = R.ExternFunc('f')\n", 3, "only functions stand in a module's class"),
+    (MODULE + "    a.b = R.ExternFunc('f')\n", 3, "only functions stand in a module's class"),
+    (MODULE + "    T.serial(4)\n", 3, "only functions, I.module_attrs"),
+    (MODULE + "    I.module_attrs({}, {})\n", 3, "I.module_attrs takes one dict"),
+    (MODULE + "    @I.ir_module\n    def f(x):\n        return x\n", 4, "is not a function of the module"),
+    ("x = I.metadata('{}')\n@R.function\ndef f(x: R.Tensor):\n    return x\n", 1, "metadata: expected a JSON object"),
+    (
+        "@T.inline\ndef g(k):\n    T.evaluate(k)\n@T.prim_func\ndef f(n: T.int32):\n    g(n, k=n)\n",
+        6,
+        "'k' was given twice",
+    ),
+    (MESH.format("0"), 5, "the module has no mesh '0'; it has 1"),
+    (MESH.format("mesh[a]"), 5, "the module has no mesh 'mesh[a]'; it has 1"),
 ]
 
 
@@ -561,6 +612,7 @@ def test_text_that_the_deep_parser_does_not_take_either(monkeypatch):
 
 
 TYPES = [
+    (lambda: R.Tensor((True,), "float32"), "a dimension must be an integer or a symbol, got True"),
     (lambda: R.Tensor((1.5,), "float32"), "a dimension must be an integer or a symbol, got 1.5"),
     (lambda: R.Tensor((2,), "float32", 3), "vdevice must be text"),
     (lambda: R.DTensor((2,), "float32", "mesh[0]", "S[0]"), "'mesh\\[0\\]' names a mesh of the module"),
