@@ -14,10 +14,11 @@ from supple.build.infer import infer
 from supple.ir.expr import Call, Var, int64
 from supple.ir.graph import GlobalVar, ShapeExpr, Tuple
 from supple.ir.op import Op
-from supple.ir.types import AnyType, TensorType, prim_type
+from supple.ir.types import AnyType, FuncType, TensorType, prim_type
 from supple.ops import shapes
 from supple.ops.declare import operator
 from supple.ops.forms import check_assertion
+from supple.ops.requirements import requirements_of
 from supple.script import from_source
 
 SIGNATURE = """
@@ -31,7 +32,9 @@ SIGNATURE = """
     cpu: R.Tensor((4,), "float32", "llvm:0"), other: R.Tensor((4,), "float32", "llvm:1"),
     size: R.Shape([2]), k: R.Prim("int64"), anything: R.Object,
     pair: R.Tuple(R.Tensor((4,), "float32"), R.Shape([2])),
-    func: R.Callable((R.Tensor((4,), "float32"),), R.Tensor((4,), "float32"))
+    func: R.Callable((R.Tensor((4,), "float32"),), R.Tensor((4,), "float32")),
+    places: R.Tensor(("n", "m"), "int64"), spread: R.DTensor((4,), "float32", R.device_mesh((2,), (0, 1)), "S[0]"),
+    whole: R.DTensor((4,), "float32", R.device_mesh((2,), (0, 1)), "R")
 """
 
 CALLS = [
@@ -354,6 +357,42 @@ CALLS = [
     ),
     ("R.call_dps_packed('f', (v,), R.Tensor)", "the result's type must have a known shape and dtype"),
     ("R.call_dps_packed('f', (v,), [])", "needs the type of its result"),
+    # parts of conditions
+    ("R.slice_scatter(m, m, 0, 4, 0)", "slice_scatter: the step must be a positive literal"),
+    ("R.quantize(m, s, n0, out_dtype='')", "quantize: needs an integer out_dtype"),
+    ("R.dequantize(i, s, n0, out_dtype='')", "dequantize: needs a floating-point out_dtype"),
+    ("R.call_dps_packed('f', (v,), R.Shape([2]))", "the result's type must have a known shape and dtype"),
+    ("R.call_dps_packed('f', (v,), R.Tensor(dtype='float32', ndim=1))", "the result's type must have a known shape"),
+    ("R.call_dps_packed('f', (v,), R.Tensor((4,)))", "the result's type must have a known shape and dtype"),
+    ("R.nn.conv2d(x, x, groups=0)", "nn.conv2d: strides, dilation and groups must be positive"),
+    ("R.arange(0.5, k, 1)", "arange: symbolic bounds must be integers, with a literal step"),
+    ("R.sum(v, axis=True)", "expected an integer, got True"),
+    ("R.nn.dropout(spread)", "nn.dropout does not take distributed tensors"),
+    ("R.add(spread, whole)", "add: distributed tensors must be placed alike"),
+    ("R.add(spread, v)", "add: distributed tensors must be placed alike"),
+    ("R.inspect.tensor_shape_i(v, v)", "the axis must be an integer"),
+    ("R.layout_transform(R.zeros((1 << 30,), 'int32'), lambda a: T.bitwise_xor(a, 1))", "has no bounds that are known"),
+    ("R.layout_transform(i, lambda a: a, pad_value=1.5)", "layout_transform: the padding is no integer"),
+    ("R.matmul(m, s)", "matmul: a 0-dimensional tensor cannot be multiplied"),
+    ("R.matmul(r, s)", "matmul: a 0-dimensional tensor cannot be multiplied"),
+    ("R.broadcast_to(nm, (4, 4))", "broadcast_to: the tensor does not broadcast"),
+    ("R.broadcast_to(m, (1, 4))", "broadcast_to: the tensor does not broadcast"),
+    ("R.collapse_sum_to(v, (1, 4))", "collapse_sum: the target does not broadcast"),
+    ("R.collapse_sum_to(s, (1,))", "collapse_sum: the target does not broadcast"),
+    ("R.image.resize2d(x, (2, 2), layout='NCHW!')", "image.resize2d: unknown layout"),
+    ("R.image.resize2d(x, (2, 2), layout='NCHW4h')", "image.resize2d: unknown layout"),
+    (
+        "R.multinomial_from_uniform(m, R.zeros((4, 1), 'float32'), R.zeros((4, 1), 'int64'), dtype='')",
+        "the result holds indices",
+    ),
+    ("R.scatter_nd(m, places, m)", "scatter_nd: the depth of the index tuples must be a number"),
+    ("R.argsort(v, dtype='')", "argsort: indices need an integer dtype"),
+    ("R.vision.non_max_suppression(c, i2, j2, score_index=-1)", "a place in the rows is negative"),
+    (
+        "R.vision.multibox_transform_loc(c, m, c, variances=None)",
+        "four variances",
+    ),
+    ("R.memory.alloc_storage(R.shape([4]), v, R.str('global'), R.dtype('uint8'))", "expected an integer scalar"),
 ]
 
 
@@ -371,6 +410,8 @@ def test_a_call_is_refused_where_it_stands(call: str, message: str) -> None:
 
 N, M = (Var(name, prim_type("int64")) for name in "nm")
 X = Var("x", TensorType(None, "float32"))
+LINE, SQUARE = Var("x", TensorType(None, "float32", 1)), TensorType(ShapeExpr((int64(2), int64(2))), "float32")
+IN_PLACE = {"inplace_indices": (0,)}
 OF_N, OF_M = te.placeholder((N,), "float32", "a"), te.placeholder((M,), "float32", "b")
 INTS_N, INTS_M = te.placeholder((N,), "int64", "a"), te.placeholder((M,), "int64", "b")
 G = GlobalVar("g")
@@ -408,6 +449,8 @@ DIRECT: list[tuple[Callable[[], Any], str]] = [
     (lambda: call("call_tir", G), "call_tir needs a function and a tuple of arguments"),
     (lambda: call("call_tir", G, X), "call_tir: the arguments must be a tuple"),
     (lambda: call("call_tir", G, Tuple(())), "call_tir needs the type of its result"),
+    (lambda: call("make_closure", Var("f", FuncType((X.ty,), X.ty)), X), "make_closure: the captured values"),
+    (lambda: infer(Call(op("call_tir_inplace"), (G, Tuple((LINE,))), IN_PLACE, (SQUARE,))), "its type is another"),
     (lambda: call("assert_op"), "assert_op needs a condition"),
     (lambda: call("add", X), "relax.add: parameter x2 is missing"),
     (lambda: call("add", X, X, X), "relax.add: 1 arguments too many"),
@@ -479,3 +522,9 @@ def test_a_reference_refuses_what_compiled_code_does(
     assert ref is not None
     with pytest.raises(ExecutionError, match=message):
         ref(*arrays, **attrs)
+
+
+def test_sizes_that_are_known_at_run_time_are_noted() -> None:
+    x, y = (Var(name, TensorType(ShapeExpr((size,)), "float32")) for name, size in (("x", N), ("y", M)))
+    (noted,) = requirements_of(Call(op("nn.cross_entropy_with_logits"), (x, y)))
+    assert "labels and predictions must have one shape" in noted.text

@@ -69,7 +69,6 @@ ERRORS: dict[str, tuple[str, str, tuple[Any, ...], str, str | None]] = {
                (array(2, 3), array(3)), "", None),
     "mirror": (X, "gv = R.nn.pad(x, [3, 0], pad_mode='reflect'); return gv", (array(3),), "", None),
     "together": (f"{X}, {Y}", "gv = R.add(x, y); return gv", (array(3), array(2)), "broadcast", None),
-    "labels": (f"{X}, {Y}", "gv = R.nn.cross_entropy_with_logits(x, y); return gv", (array(3), array(2)), "", None),
     "huge": ("s: R.Shape(['k'])", "k = T.int64(); gv = R.zeros((k, 2), 'float32'); return gv", ((2**61,),), "", None),
 }  # fmt: skip
 
