@@ -117,6 +117,24 @@ def test_call_tir_of_another_shape_and_of_a_function_that_writes_nothing() -> No
         from_source(LOOP.replace("BODY", "T.evaluate(a[i])").replace("SIZE", "4"))
 
 
+@pytest.mark.parametrize(
+    ("param", "argument", "expected"),
+    [
+        ("n: T.float32", 'R.Tensor((4,), "float32")', "a float32 scalar"),
+        ("n: T.float32", 'R.Prim("int64")', "a float32 scalar"),
+        ('a: T.Buffer((4,), "float32")', "R.Shape([4])", "a tensor of float32"),
+        ('a: T.Buffer((4,), "float32")', 'R.Tensor((4,), "float64")', 'R.Tensor((4,), dtype="float32")'),
+        ('a: T.Buffer((4,), "float32")', 'R.Tensor(dtype="float32", ndim=2)', 'R.Tensor((4,), dtype="float32")'),
+    ],
+)
+def test_call_tir_of_another_kind(param: str, argument: str, expected: str) -> None:
+    text = LOOP.replace('a: T.Buffer((4,), "float32")', param).replace("BODY", "b[i] = T.float32(0)")
+    with pytest.raises(TypeCheckError, match="argument 0 .* does not fit") as caught:
+        from_source(text.replace('R.Tensor((SIZE,), "float32")', argument))
+    assert caught.value.expected == expected and caught.value.rule == "call_tir"
+    assert caught.value.span is not None and caught.value.span.line == 14
+
+
 # -------------------------------------------------------------------------------------------------- builder and types
 
 

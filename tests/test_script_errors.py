@@ -173,7 +173,7 @@ LOOPS = [  # statement, marked text, message
     ("x = T.reinterpret('handle', T.int64(n))\nB = T.match_buffer(x, (4,))", "T.match_buffer", "names a parameter"),
     ("A[0, :4] = 1", "A[0, :4]", "needs both ends"),
     ("A[0, 0:4:n] = 1", "A[0, 0:4:n]", "must be a constant above 0"),
-    ("A[0, 4:0:-1] = 1", "A[0, 4:0:-1]", "must be a constant above 0"),
+    ("A[0, 0:4:-1] = 1", "A[0, 0:4:-1]", "must be a constant above 0"),
     ("A[0, 4:0] = 1", "A[0, 4:0]", "must be a constant above 0"),
     ('with T.sblock("b"):\n    v = T.axis.remap("S", n)', 'T.axis.remap("S", n)', "one letter a loop variable"),
     ("T.buffer_store(3, 1, [0])", "T.buffer_store(3, 1, [0])", "T.buffer_store takes a buffer"),
