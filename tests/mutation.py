@@ -38,11 +38,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 REFUSING = {"fail", "refuse"}  # functions that never return
 DIAGNOSTICS = {"_fault", "Fault", "DiagnosticError", "TypeCheckError", "NotSupportedError"}
+ENDED = "noticed by an end"  # the process was killed, or ended by itself
 MOST_TESTS = 30  # of those that execute a check: the first ones decide
 MEMORY_LIMIT = 12 << 30  # bytes for one mutant: or a list without an end
-
-
-# ------------------------------------------------------------------------------------------------------- what to delete
 
 
 @dataclass(frozen=True)
@@ -177,10 +175,7 @@ def install(codes: dict[Path, CodeType], state: State) -> None:
     sys.path_importer_cache.clear()
 
 
-# --------------------------------------------------------------------------------------------------------------- forks
-
-
-def forked(tasks: Sequence[Callable[[], Any]], jobs: int, limit: float, folder: Path) -> Iterator[tuple[int, Any]]:
+def forked(tasks: Sequence[Callable[[], Any]], jobs: int, limit: int, folder: Path) -> Iterator[tuple[int, Any]]:
     """What each task returns in a process of its own, as it ends; None where it was killed or raised."""
     running: dict[int, tuple[int, float]] = {}
     waiting = list(enumerate(tasks))
@@ -189,11 +184,11 @@ def forked(tasks: Sequence[Callable[[], Any]], jobs: int, limit: float, folder: 
             index, task = waiting.pop(0)
             child = os.fork()
             if child == 0:
-                _child(task, folder / str(index))
+                _child(task, limit, folder / str(index))
             running[child] = index, time.monotonic()
         for child, (index, since) in list(running.items()):
             done, _ = os.waitpid(child, os.WNOHANG)
-            if not done and time.monotonic() - since > limit:
+            if not done and time.monotonic() - since > 20 * limit:
                 os.killpg(child, signal.SIGKILL)
                 os.waitpid(child, 0)
             elif not done:
@@ -205,7 +200,7 @@ def forked(tasks: Sequence[Callable[[], Any]], jobs: int, limit: float, folder: 
         time.sleep(0.004)
 
 
-def _child(task: Callable[[], Any], folder: Path) -> None:
+def _child(task: Callable[[], Any], limit: int, folder: Path) -> None:
     """Runs a task with temporary files and saved programs of its own, silently, and never returns."""
     code = 1
     try:
@@ -215,6 +210,7 @@ def _child(task: Callable[[], Any], folder: Path) -> None:
         for stream in range(3):
             os.dup2(silence, stream)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
         os.environ |= {"PYTEST_DEBUG_TEMPROOT": str(folder), "SUPPLE_CACHE": str(folder / "cache")}
         result = pickle.dumps(task())
         (folder / "partial").write_bytes(result)
@@ -222,9 +218,6 @@ def _child(task: Callable[[], Any], folder: Path) -> None:
         code = 0
     finally:
         os._exit(code)
-
-
-# --------------------------------------------------------------------------------------------------------------- tests
 
 
 @dataclass
@@ -244,7 +237,7 @@ class Judge:
     sites: list[Site]
     state: State
     jobs: int
-    limit: float
+    limit: int
     folder: Path
     verdicts: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -256,13 +249,11 @@ class Judge:
         settings.register_profile("mutation", database=None, derandomize=True, deadline=None)
         settings.load_profile("mutation")
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self.failures.append(f"{report.nodeid}\n{report.longreprtext}")
-
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self.failures.append(f"{report.nodeid}\n{report.longreprtext}")
+
+    pytest_collectreport = pytest_runtest_logreport
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if not self.failures:
@@ -290,8 +281,7 @@ class Judge:
         judged = [site for site, tests in enumerate(chosen) if tests]
         judge = [lambda site=site: self.notice(items, chosen[site], site) for site in judged]
         for index, noticed in forked(judge, self.jobs, self.limit, self.folder / "judge"):
-            # a mutant that was killed or that ended the process was noticed
-            self.verdicts[judged[index]] = "survives" if noticed is False else "noticed"
+            self.verdicts[judged[index]] = {None: ENDED, True: "noticed", False: "survives"}[noticed]
 
     def run(self, items: list[pytest.Item], numbers: Sequence[int], position: int) -> None:
         """One test, with the fixtures of the next one kept."""
@@ -330,7 +320,7 @@ class Judge:
 
 
 def report(options: argparse.Namespace, sites: list[Site], verdicts: list[str]) -> int:
-    counts = {kind: verdicts.count(kind) for kind in ("noticed", "survives", "not executed")}
+    counts = {kind: verdicts.count(kind) for kind in ("noticed", ENDED, "survives", "not executed")}
     rows = [f"- {v}: `{s.place}` `{s.text}`" for s, v in zip(sites, verdicts, strict=True) if v != "noticed"]
     summary = f"{len(sites)} checks deleted one at a time: " + ", ".join(f"{n} {kind}" for kind, n in counts.items())
     print("\n".join([*rows, summary]), flush=True)
@@ -347,8 +337,8 @@ def main() -> int:
     parser.add_argument("--tests", nargs="*", default=["tests"], help="tests to look at (all)")
     parser.add_argument("--conditions", action="store_true", help="also parts of conditions")
     parser.add_argument("--jobs", type=int, default=2)
-    endless = "seconds for one mutant: a deleted check may leave a loop without an end"
-    parser.add_argument("--limit", type=float, default=120.0, help=endless)
+    endless = "seconds of computing for one mutant: a deleted check may leave a loop without an end"
+    parser.add_argument("--limit", type=int, default=120, help=endless)
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     files = [f for p in options.paths for f in (sorted(p.resolve().rglob("*.py")) if p.is_dir() else [p.resolve()])]

@@ -129,7 +129,7 @@ def test_call_tir_of_another_shape_and_of_a_function_that_writes_nothing() -> No
 )
 def test_call_tir_of_another_kind(param: str, argument: str, expected: str) -> None:
     text = LOOP.replace('a: T.Buffer((4,), "float32")', param).replace("BODY", "b[i] = T.float32(0)")
-    with pytest.raises(TypeCheckError, match="argument 0 .* does not fit") as caught:
+    with pytest.raises(TypeCheckError, match=r"argument 0 .* does not fit") as caught:
         from_source(text.replace('R.Tensor((SIZE,), "float32")', argument))
     assert caught.value.expected == expected and caught.value.rule == "call_tir"
     assert caught.value.span is not None and caught.value.span.line == 14

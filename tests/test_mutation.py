@@ -107,7 +107,7 @@ def test_yields():
 def test_checks_are_deleted_one_at_a_time(tmp_path: Path) -> None:
     (tmp_path / "checked.py").write_text(CHECKED)
     (tmp_path / "test_checked.py").write_text(CHECKS)
-    arguments = [tmp_path / "checked.py", "--conditions", "--limit", "0.5", "--tests", tmp_path / "test_checked.py"]
+    arguments = [tmp_path / "checked.py", "--conditions", "--limit", "1", "--tests", tmp_path / "test_checked.py"]
     done = subprocess.run(
         [sys.executable, TOOL, *arguments], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""}
     )
@@ -115,7 +115,8 @@ def test_checks_are_deleted_one_at_a_time(tmp_path: Path) -> None:
         "- not executed: `checked.py:13` `raise ValueError('not executed')`",
         "- survives: `checked.py:15` `fail('survives')`",
         "- survives: `checked.py:33` `the condition x < 0`",
-        "16 checks deleted one at a time: 13 noticed, 2 survives, 1 not executed",
+        "- noticed by an end: `checked.py:61` `raise ValueError('noticed: endless without it')`",
+        "16 checks deleted one at a time: 12 noticed, 1 noticed by an end, 2 survives, 1 not executed",
     ], done.stdout + done.stderr
 
 
