@@ -370,7 +370,7 @@ CALLS = [
     ("R.nn.dropout(spread)", "nn.dropout does not take distributed tensors"),
     ("R.add(spread, whole)", "add: distributed tensors must be placed alike"),
     ("R.add(spread, v)", "add: distributed tensors must be placed alike"),
-    ("R.inspect.tensor_shape_i(v, v)", "the axis must be an integer"),
+    ("R.inspect.tensor_shape_i(v, n0)", "the axis must be an integer"),
     ("R.layout_transform(R.zeros((1 << 30,), 'int32'), lambda a: T.bitwise_xor(a, 1))", "has no bounds that are known"),
     ("R.layout_transform(i, lambda a: a, pad_value=1.5)", "layout_transform: the padding is no integer"),
     ("R.matmul(m, s)", "matmul: a 0-dimensional tensor cannot be multiplied"),
@@ -392,7 +392,7 @@ CALLS = [
         "R.vision.multibox_transform_loc(c, m, c, variances=None)",
         "four variances",
     ),
-    ("R.memory.alloc_storage(R.shape([4]), v, R.str('global'), R.dtype('uint8'))", "expected an integer scalar"),
+    ("R.memory.alloc_storage(R.shape([4]), n0, R.str('global'), R.dtype('uint8'))", "expected an integer scalar"),
 ]
 
 
