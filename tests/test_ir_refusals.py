@@ -18,10 +18,10 @@ from supple.ir.graph import Function, SeqExpr, ShapeExpr, Tuple, constant
 from supple.ir.host import HostStmt, _line
 from supple.ir.module import IRModule
 from supple.ir.op import Op
-from supple.ir.print_metadata import read_relax_metadata, relax_metadata
+from supple.ir.print_metadata import _TENSOR, read_relax_metadata, relax_metadata
 from supple.ir.region import region
 from supple.ir.serialize import save_json
-from supple.ir.types import DeviceMesh, DTensorType, ShapeType, TensorType, prim_type
+from supple.ir.types import DeviceMesh, DTensorType, ShapeType, TensorType, VDevice, prim_type
 from supple.script import tirx as T
 
 F32, I32, H = const(1.0, "float32"), const(1, "int32"), Var("h", prim_type("handle"))
@@ -57,6 +57,10 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: E.as_expr(object()), TypeError, "expected an expression or a number"),
     (lambda: E.match_dtypes(E.Broadcast(F32, 2), E.Broadcast(F32, 3)), TypeError, "vectors of 2 and 3 lanes"),
     (lambda: E.match_dtypes(H, F32), TypeError, "cannot combine handle and float32"),
+    (lambda: E.match_dtypes(F32, H), TypeError, "cannot combine float32 and handle"),
+    (lambda: bool(N + 1), ValueError, "the truth of a symbolic value is not known"),
+    (lambda: bool(relax.op.exp(V)), ValueError, "the truth of a symbolic value is not known"),
+    (lambda: bool(V), ValueError, "the truth of a symbolic value is not known"),
     (lambda: E._tensor("odd", V), TypeError, "tensors have no operator 'odd'"),
     (lambda: bool(N < 4), ValueError, "cannot decide '<' of symbolic expressions"),
     (lambda: Var("u", TensorType()).dtype, AttributeError, "Var of type R.Tensor has no known dtype"),
@@ -64,6 +68,8 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: np.asarray(V), TypeError, "numpy functions do not take the values"),
     (lambda: float(N), TypeError, r"a symbolic value has no number while the program is built \(Var\)"),
     (lambda: iter(V), TypeError, "only a tuple of known length can be unpacked"),
+    (lambda: setattr(object.__new__(E.IntImm), "value", 2), AttributeError, "IntImm.value: IR nodes are immutable"),
+    (lambda: setattr(E.Add(F32, F32), "dtype", "int32"), AttributeError, "Add.dtype: IR nodes are immutable"),
     (write_twice, AttributeError, "IntImm.value: IR nodes are immutable"),
     # intrinsics
     (lambda: T.ldexp(F32, F32), TypeError, "T.ldexp: expected a float and an integer"),
@@ -90,8 +96,10 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     # graphs, modules, types
     (lambda: constant("text"), TypeError, "expected a number, a list of numbers or an array"),
     (lambda: ShapeExpr((I32,)), TypeError, "a shape's values must be int64 scalars"),
+    (lambda: ShapeExpr((V,)), TypeError, "a shape's values must be int64 scalars"),
     (lambda: TensorType(3, "float32"), TypeError, r"expected a shape such as \[n, 4\], got 3"),  # type: ignore[arg-type]
     (lambda: Function((Var("u"),), SeqExpr((), V), FOUR).ty, ValueError, "the function's type is not known before"),
+    (lambda: Function((V,), SeqExpr((), Var("u")), None).ty, ValueError, "the function's type is not known before"),
     (lambda: _line(HostStmt()), TypeError, "unknown host statement HostStmt"),
     (call_a_module, TypeError, "a module is not callable before supple.relax is imported"),
     (lambda: IRModule({}).__setitem__("f", V), TypeError, "a module holds functions, got Var"),  # type: ignore[arg-type]
@@ -102,6 +110,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: save_json(Function((V,), SeqExpr((), V), V.ty, True, {"a": object()})), TypeError, "cannot save a object"),
     (lambda: TensorType(ShapeExpr((int64(4),)), "float32", 2), ValueError, "ndim=2 contradicts the shape of 1"),
     (lambda: ShapeType((int64(4),), 2), ValueError, "ShapeType: ndim=2 contradicts 1 values"),
+    (lambda: VDevice.parse(":1"), ValueError, "vdevice: expected 'kind'"),
     (lambda: DeviceMesh((2,), (0,)), ValueError, "has 2 places, but 1 devices"),
     (lambda: DTensorType(FOUR, MESH, "X"), ValueError, r"placement: expected 'R' or 'S\[axis\]'"),
     (lambda: DTensorType(FOUR, MESH, "R, R"), ValueError, "placement: 2 entries for a mesh of 1 axes"),
@@ -115,6 +124,20 @@ def test_a_node_is_refused(act: Callable[[], Any], error: type[Exception], messa
         act()
 
 
+def changed(*, extent: int = 2, **fields: int) -> Callable[[Any], Any]:
+    """Another head of the tensor's bytes."""
+
+    def change(graph: Any) -> None:
+        row = graph["nodes"][10]
+        raw = base64.b64decode(row["data"])
+        names = ("magic", "reserved", "device", "index", "rank", "code", "bits", "lanes")
+        head = {**dict(zip(names, _TENSOR.unpack_from(raw), strict=True)), **fields}
+        rest = extent.to_bytes(8, "little", signed=True) + raw[_TENSOR.size + 8 :]
+        row["data"] = base64.b64encode(_TENSOR.pack(*head.values()) + rest).decode()
+
+    return change
+
+
 def short(graph: Any) -> None:
     row = next(row for row in graph["nodes"] if row["type"] == "ffi.Tensor")
     row["data"] = base64.b64encode(base64.b64decode(row["data"])[:-4]).decode()
@@ -126,11 +149,23 @@ METADATA: list[tuple[Callable[[Any], Any], str]] = [
     (lambda graph: graph["nodes"][11].update(type="relax.Constant"), r"expected a constant, got relax\.Constant"),
     (lambda graph: graph["nodes"][13].update(type="ffi.Array"), "the root is no map"),
     (lambda graph: graph["nodes"][10].update(data="AAAA"), "requires a buffer"),
+    (lambda graph: graph.update(root_index="13"), "no node '13'"),
+    (lambda graph: graph["nodes"][12].update(data=3), r"only ir\.GenericConst can be read"),
+    (lambda graph: graph["nodes"][13].update(data=3), "the root is no map"),
+    (lambda graph: graph["nodes"][13].update(data=[0, 12, 0]), "the root is no map"),
+    (changed(magic=3), "no tensor that Supple has"),
+    (changed(device=2), "no tensor that Supple has"),
+    (changed(code=99), "no tensor that Supple has"),
+    (changed(lanes=2), "no tensor that Supple has"),
+    (changed(rank=65), "no tensor that Supple has"),
+    (changed(rank=-1), "no tensor that Supple has"),
+    (changed(extent=3), "the data does not fit the shape"),
+    (changed(extent=-2), "the data does not fit the shape"),
     (short, "the data does not fit the shape"),
 ]
 
 
-@pytest.mark.parametrize(("change", "message"), METADATA, ids=[message for _, message in METADATA])
+@pytest.mark.parametrize(("change", "message"), METADATA, ids=range(len(METADATA)))
 def test_metadata_that_is_no_graph_of_constants(change: Callable[[Any], Any], message: str) -> None:
     text = relax_metadata([constant([1.0, 2.0])])
     graph = json.loads(text[text.index('"""') + 3 : text.rindex('"""')].replace('\\"', '"'))
