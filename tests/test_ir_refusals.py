@@ -96,7 +96,11 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     # graphs, modules, types
     (lambda: constant("text"), TypeError, "expected a number, a list of numbers or an array"),
     (lambda: ShapeExpr((I32,)), TypeError, "a shape's values must be int64 scalars"),
-    (lambda: ShapeExpr((V,)), TypeError, "a shape's values must be int64 scalars"),
+    (
+        lambda: ShapeExpr((Var("i", TensorType(FOUR.shape, "int64")),)),
+        TypeError,
+        "a shape's values must be int64 scalars",
+    ),
     (lambda: TensorType(3, "float32"), TypeError, r"expected a shape such as \[n, 4\], got 3"),  # type: ignore[arg-type]
     (lambda: Function((Var("u"),), SeqExpr((), V), FOUR).ty, ValueError, "the function's type is not known before"),
     (lambda: Function((V,), SeqExpr((), Var("u")), None).ty, ValueError, "the function's type is not known before"),
