@@ -11,9 +11,20 @@ from supple import relax, te
 from supple.base.errors import DiagnosticError, InternalError, TypeCheckError
 from supple.build.functions import bind_params, bind_symbolic_vars, get_shape_of, inline_functions, make_shape
 from supple.build.infer import infer
-from supple.ir.expr import Call, DataflowVar, Range, TupleGetItem, Var, const, int64
+from supple.ir.expr import Broadcast, Call, DataflowVar, Range, TupleGetItem, Var, const, int64
 from supple.ir.graph import BindingBlock, Function, GlobalVar, SeqExpr, ShapeExpr, Tuple, VarBinding
-from supple.ir.loop import Evaluate, For, ForKind, IterType, IterVar, PrimFunc, SBlock, SBlockRealize
+from supple.ir.loop import (
+    Buffer,
+    BufferStore,
+    Evaluate,
+    For,
+    ForKind,
+    IterType,
+    IterVar,
+    PrimFunc,
+    SBlock,
+    SBlockRealize,
+)
 from supple.ir.module import IRModule
 from supple.ir.op import Op
 from supple.ir.types import AnyType, FuncType, TensorType, TupleType, prim_type
@@ -48,6 +59,12 @@ def test_a_loop_s_extent_uses_an_unknown_variable() -> None:
     n, i = Var("n", prim_type("int32")), Var("i", prim_type("int32"))
     body = For(i, const(0), n, ForKind.SERIAL, Evaluate(const(0)))
     refused(loops(body), "undefined", "the variable n is not defined")
+
+
+def test_a_vector_is_stored_at_one_place() -> None:
+    buffer = Buffer("A", (int64(4),), "float32")
+    store = BufferStore(buffer, Broadcast(const(0.0, "float32"), 2), (int64(0),))
+    refused(loops(store, buffer), "store_dtype", "the value stored in A has another dtype")
 
 
 def test_a_block_binds_a_variable_twice() -> None:
@@ -98,6 +115,24 @@ def test_call_tir_of_another_shape_and_of_a_function_that_writes_nothing() -> No
         from_source(LOOP.replace("BODY", "b[i] = a[i]").replace("SIZE", "5"))
     with pytest.raises(DiagnosticError, match="no statement of f writes into b"):
         from_source(LOOP.replace("BODY", "T.evaluate(a[i])").replace("SIZE", "4"))
+
+
+@pytest.mark.parametrize(
+    ("param", "argument", "expected"),
+    [
+        ("n: T.float32", 'R.Tensor((4,), "float32")', "a float32 scalar"),
+        ("n: T.float32", 'R.Prim("int64")', "a float32 scalar"),
+        ('a: T.Buffer((4,), "float32")', "R.Shape([4])", "a tensor of float32"),
+        ('a: T.Buffer((4,), "float32")', 'R.Tensor((4,), "float64")', 'R.Tensor((4,), dtype="float32")'),
+        ('a: T.Buffer((4,), "float32")', 'R.Tensor(dtype="float32", ndim=2)', 'R.Tensor((4,), dtype="float32")'),
+    ],
+)
+def test_call_tir_of_another_kind(param: str, argument: str, expected: str) -> None:
+    text = LOOP.replace('a: T.Buffer((4,), "float32")', param).replace("BODY", "b[i] = T.float32(0)")
+    with pytest.raises(TypeCheckError, match=r"argument 0 .* does not fit") as caught:
+        from_source(text.replace('R.Tensor((SIZE,), "float32")', argument))
+    assert caught.value.expected == expected and caught.value.rule == "call_tir"
+    assert caught.value.span is not None and caught.value.span.line == 14
 
 
 # -------------------------------------------------------------------------------------------------- builder and types
@@ -207,10 +242,13 @@ def test_compute_definitions() -> None:
     k = te.reduce_axis((0, 5), "k")
     with pytest.raises(TypeError, match="takes 1 indices, but the shape has 2 dimensions"):
         te.compute((4, 5), lambda i: a[i, i])
+    with pytest.raises(TypeError, match="takes 2 indices, but the shape has 1 dimensions"):
+        te.compute((4,), lambda i, j: a[i, j])
     with pytest.raises(TypeError, match="a reduction must stand at the top"):
         te.compute((4,), lambda i: te.sum(a[i, k], axis=k) + 1.0)
     plain = IterVar(Range(int64(0), int64(5)), Var("j", prim_type("int64")), IterType.DATA_PAR)
     with pytest.raises(TypeError, match=r"made by te\.reduce_axis"):
         te.sum(a[0, plain.var], axis=plain)
-    with pytest.raises(TypeError, match="a known shape and dtype"):
-        relax.BlockBuilder().call_te(lambda t: t, Var("u", TensorType(None, "float32", 2)))
+    for unknown in (TensorType(None, "float32", 2), TensorType(ShapeExpr((int64(4),)), None)):
+        with pytest.raises(TypeError, match="a known shape and dtype"):
+            relax.BlockBuilder().call_te(lambda t: t, Var("u", unknown))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import supple
+from supple import relax
 from supple.base.errors import DiagnosticError
 from supple.ir.loop import PrimFunc
 from supple.ir.structural import assert_structural_equal
@@ -181,6 +182,15 @@ def test_refusals() -> None:
         B.evaluate(0)
     with pytest.raises(DiagnosticError, match="type that a loop function cannot take"), IRBuilder(), B.prim_func():
         B.arg("a", 3)
+    with pytest.raises(DiagnosticError, match="type that a loop function cannot take"), IRBuilder(), B.prim_func():
+        B.arg("x", relax.Var("x", relax.TensorType([4], "float32")))
+    for branch in (B.Then, B.Else):
+        beside = pytest.raises(DiagnosticError, match="nothing beside the two branches")
+        with beside, IRBuilder(), B.prim_func(), B.If(B.bool(True)):
+            with branch():
+                B.evaluate(1)
+            if branch is B.Then:
+                B.evaluate(1)
     with pytest.raises(DiagnosticError, match="nothing beside the two branches"), IRBuilder(), B.prim_func():
         B.func_name("f")
         with B.If(B.bool(True)):
@@ -190,3 +200,11 @@ def test_refusals() -> None:
     unknown = pytest.raises(DiagnosticError, match=r"S \(spatial\) or R")
     with unknown, IRBuilder(), B.prim_func(), B.grid(4) as i, B.sblock("b"):
         B.axis.remap("Z", [i])
+    with pytest.raises(DiagnosticError, match=r"T\.If has a T\.Then already"), IRBuilder(), B.prim_func():
+        B.func_name("f")
+        with B.If(B.bool(True)):
+            for _ in range(2):
+                with B.Then():
+                    B.evaluate(1)
+    with pytest.raises(DiagnosticError, match="takes a statement"), IRBuilder(), B.prim_func():
+        B.add_to_parent(B.int32(1))

@@ -410,6 +410,12 @@ def test_modules_built_statement_by_statement():
         B.func_ret_value(B.arg("x", R.Tensor))
     with pytest.raises(DiagnosticError, match="returns nothing"), IRBuilder(), B.function():
         B.func_name("f")
+    half = pytest.raises(DiagnosticError, match=r"R\.If needs R\.Then and R\.Else")
+    with half, IRBuilder(), B.function(), B.If(B.arg("c", R.Tensor((), "bool"))), B.Then():
+        B.emit(B.arg("x", R.Tensor((4,), "float32")))
+    empty = pytest.raises(DiagnosticError, match=r"R\.Then binds nothing")
+    with empty, IRBuilder(), B.function(), B.If(B.arg("c", R.Tensor((), "bool"))), B.Then():
+        pass
     with pytest.raises(ValueError, match="nothing was built"):
         IRBuilder().get()
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from supple.base.errors import DiagnosticError, NotSupportedError, TypeCheckError
-from supple.script import from_source
+from supple.base.errors import DiagnosticError, InternalError, NotSupportedError, TypeCheckError
+from supple.script import from_source, source
 from supple.script import ir as I
 from supple.script import relax as R
 from supple.script import tirx as T
@@ -38,7 +38,7 @@ LOOPS = [  # statement, marked text, message
     ("A[0, 0] = T.exp(n)", "T.exp(n)", "expected a floating-point operand, got int32"),
     ("A[0, 0] = T.expp(A[0, 0])", "T.expp", "T has no name 'expp'; did you mean 'exp'"),
     ("A[0, 0] = n / 2", "n / 2", "'/' on integers is ambiguous"),
-    ("if n:\n    A[0, 0] = 1", "n", "a condition must be a bool"),
+    ("if n:\n    A[0, 0] = 1", "n", "compare it: x != 0"),
     ("if n and n < 2:\n    A[0, 0] = 1", "n", "a condition must be a bool"),
     ("A[0, 0] = A[0, 0] if n < 2 else A[0, 1]", "A[0, 0] if n < 2 else A[0, 1]", "T.if_then_else"),
     ("n = 3\nn += 1", "n += 1", "a name cannot change"),
@@ -99,6 +99,92 @@ LOOPS = [  # statement, marked text, message
     ("assert n, 'x'", "n", "a condition must be a bool"),
     ("A[0, 0]: T.int32 = 1", "A[0, 0]: T.int32 = 1", "an annotated name needs a value"),
     ("return A", "return A", "expected a scalar"),
+    ("A[0, 0] = T.serial(4) + 1", "T.serial(4)", "is not a value"),
+    ("x = I.vdevic('llvm')", "I.vdevic", "I has no name 'vdevic'; did you mean 'vdevice'"),
+    ("if A:\n    A[0, 0] = 1", "A", "a condition must be a bool scalar"),
+    ("if n in (1, 2):\n    A[0, 0] = 1", "n in (1, 2)", "'is' and 'in' have no meaning"),
+    ('with T.sblock("b"):\n    T.sblock_attr({n + 1: 2})', "n + 1", "keys must be Python values"),
+    ("x = T.meta_var('a'.upper())", "'a'.upper", "methods of str are not available"),
+    ("A[0, 0] = T.exp[0]", "T.exp[0]", "cannot be indexed"),
+    ("A[0, 0] = ()(n)", "()", "is not a function"),
+    ("A[0, 0] = n(1)", "n", "is not a function"),
+    ("x = T.meta_var([q for i in range(3)])", "[q for i in range(3)]", "name 'q' is not defined"),
+    ("for i in T.serial(range(10 ** 12)):\n    A[0, 0] = 1", "range(10 ** 12)", "the range is too long"),
+    ("A[0, 0] = T.int32([1])", "T.int32([1])", "expected a number or a scalar expression, got list"),
+    ("with T.sblock(3):\n    A[0, 0] = 1", "T.sblock(3)", "expected a string, got int"),
+    ("B = T.alloc_buffer((4,), 3)", "T.alloc_buffer((4,), 3)", "expected a dtype such as 'float32', got 3"),
+    ("B = T.decl_buffer((4,), data=3)", "T.decl_buffer((4,), data=3)", "data must be a pointer"),
+    ("B = T.match_buffer(A, (4,), axis_separators=[1])", "T.match_buffer", "axis_separators are not supported"),
+    ("B = T.match_buffer(n)", "T.match_buffer(n)", "expected the buffer's shape"),
+    ("A['n', 0] = 1", "A['n', 0]", "an index must be an integer"),
+    ("T.buffer_store(A, 1.0, [slice(0, 4), 0])", "T.buffer_store", "a slice is only allowed where a region is meant"),
+    ('with T.sblock("b"):\n    T.reads(A[0:4:2, 0])', "A[0:4:2, 0]", "a region has no step"),
+    ('with T.sblock("b"):\n    T.reads(A[0:4])', "A[0:4]", "A has 2 dimensions, but 1 were given"),
+    ('with T.sblock("b"):\n    T.reads(n)', "T.reads(n)", "expected a region of a buffer"),
+    ("A[0, 0:] = 1", "A[0, 0:]", "needs both ends"),
+    ("A[0, 0:n] = T.float32(1)", "A[0, 0:n]", "must be a constant above 0"),
+    ("A[0, 0] = A[0]", "A[0]", "has 2 dimensions, but 1 indices were given"),
+    ("for i in T.serial(0, 4, extent=4):\n    A[i, 0] = 1", "T.serial(0, 4, extent=4)", "not both"),
+    ("for i in T.serial(0, 4, step=-1):\n    A[i, 0] = 1", "T.serial(0, 4, step=-1)", "step must be positive"),
+    ("for i in T.thread_binding(4):\n    A[i, 0] = 1", "T.thread_binding(4)", "expected the thread axis"),
+    ("for i in T.grid():\n    A[i, 0] = 1", "T.grid()", "at least one extent"),
+    ('with T.sblock("b"):\n    v = T.axis.spatial((1, 2, 3), n)', "T.axis", "(begin, end)"),
+    ('with T.sblock("b"):\n    T.where(n)', "T.where(n)", "T.where takes a bool"),
+    ("T.buffer_store(n, 1, [0])", "T.buffer_store(n, 1, [0])", "T.buffer_store takes a buffer"),
+    ('with T.sblock("b", no_realize=True):\n    A[0, 0] = 1', "T.sblock", "no_realize=True) is not supported"),
+    (
+        'with T.sblock("b"):\n    with T.init():\n        A[0, 0] = 1\n    with T.init():\n        A[0, 0] = 1',
+        "T.init()",
+        "the block has an init already",
+    ),
+    ("with T.init():\n    A[0, 0] = 1", "T.init()", "T.init stands inside of"),
+    ("with T.LetStmt(1):\n    A[0, 0] = 1", "T.LetStmt(1)", "T.LetStmt names a variable"),
+    ('x = T.bind(1, "float32")', "T.bind", "the dtype differs"),
+    ("A[0, 0] = T.Let(n, where={})", "T.Let(n, where={})", "where={x: value}"),
+    ("A[0, 0] = T.Let(n, where={'x': 1})", "T.Let(n, where={'x': 1})", "a variable: x = T.int32()"),
+    ("while n < 2:\n    A[0, 0] = 1\nelse:\n    A[0, 1] = 1", "A[0, 1] = 1", "'else' of a loop"),
+    ("for A[0, 0] in range(4):\n    A[0, 0] = 1", "A[0, 0]", "a loop variable must be a name"),
+    ('with T.sblock("b") as x:\n    A[0, 0] = 1', "x", "'as' has no meaning here"),
+    ("with T.LetStmt(1) as (x, y):\n    A[0, 0] = 1", "(x, y)", "T.LetStmt names one variable"),
+    ("x = R.shape([1])", "R.shape([1])", "cannot be named here"),
+    ("x = T.int64()\nx = T.int32()", "x", "is declared with two dtypes"),
+    ("x: R.Tensor((4,)) = 1", "R.Tensor((4,))", "unexpected annotation"),
+    ("n[0] = 1", "n", "its elements cannot be assigned"),
+    ("B = T.alloc_buffer((4,), 'int32')\nB[0] = 1.5", "1.5", "cannot store 1.5"),
+    ("A[0, 0:4] = T.Broadcast(T.float32(1), 3)", "T.Broadcast(T.float32(1), 3)", "the number of lanes differs"),
+    ("for i in range(A[0, 0]):\n    A[i, 0] = 1", "range(A[0, 0])", "an integer scalar"),
+    ('with T.sblock("b"):\n    T.sblock_attr({"a": T.serial(4)})', "T.sblock_attr", "T.serial cannot be an attribute"),
+    ('with T.sblock("b"):\n    T.sblock_attr(3)', "T.sblock_attr(3)", "expected a dict"),
+    ("A[0, 0] = T.truncdiv(A[0, 0], A[0, 1])", "T.truncdiv(A[0, 0], A[0, 1])", "T.truncdiv: expected integers"),
+    ("A[0, 0] = T.Ramp(0, 1, 0)", "T.Ramp(0, 1, 0)", "at least one lane"),
+    ("A[0, 0] = T.Broadcast(0, 0)", "T.Broadcast(0, 0)", "at least one lane"),
+    (
+        "A[0, 0] = T.comm_reducer(lambda x: x, [T.float32(0)])",
+        "T.comm_reducer",
+        "1 identities need a function of 2 values",
+    ),
+    ("A[0, 0] = T.func_name('f')", "T.func_name", "T.func_name is for building"),
+    ("x = 1 < 'a'", "1 < 'a'", "'<' not supported between"),
+    ("A[0, 0] = T.__wrapped__", "T.__wrapped__", "private"),
+    ("A[0, 0] = ...", "...", "ellipsis literals have no meaning"),
+    ("if A == 1:\n    A[0, 0] = 1", "A == 1", "buffers are not compared as a whole"),
+    ("if n == A:\n    A[0, 0] = 1", "n == A", "buffers are not compared as a whole"),
+    ("x = T.int32('inf')", "T.int32('inf')", "got 'inf'"),
+    ("x = T.reinterpret('handle', T.int64(n))\nB = T.match_buffer(x, (4,))", "T.match_buffer", "names a parameter"),
+    ("A[0, :4] = 1", "A[0, :4]", "needs both ends"),
+    ("A[0, 0:4:n] = 1", "A[0, 0:4:n]", "must be a constant above 0"),
+    ("A[0, 0:4:-1] = 1", "A[0, 0:4:-1]", "must be a constant above 0"),
+    ("A[0, 4:0] = 1", "A[0, 4:0]", "must be a constant above 0"),
+    ('with T.sblock("b"):\n    v = T.axis.remap("S", n)', 'T.axis.remap("S", n)', "one letter a loop variable"),
+    ("T.buffer_store(3, 1, [0])", "T.buffer_store(3, 1, [0])", "T.buffer_store takes a buffer"),
+    ("A[0, 0] = T.Let(n, where=3)", "T.Let(n, where=3)", "where={x: value}"),
+    ("with n:\n    A[0, 0] = 1", "n", "has no meaning in a loop function"),
+    ("x, y = n", "x, y", "cannot unpack"),
+    ("x: T.int32", "x: T.int32", "an annotated name needs a value"),
+    ("T[0] = 1", "T", "its elements cannot be assigned"),
+    ("for i in T.serial(True):\n    A[i, 0] = 1", "T.serial(True)", "expected an integer"),
+    ("B = T.alloc_buffer(('n = 1',))", "T.alloc_buffer(('n = 1',))", "is not an expression over symbols"),
+    ("B = T.alloc_buffer((True,))", "T.alloc_buffer((True,))", "a dimension must be an integer"),
 ]
 
 
@@ -112,6 +198,7 @@ def test_loop_functions(statement, place, message):
         assert message in str(error)
 
 
+IF = "if {}:\n    y = x\nelse:\n    y = x\nreturn y"
 GRAPH = [
     ("y = R.matmul(x, z)\nreturn y", "z", "undefined variable 'z'"),
     ("yy = R.exp(x)\nreturn y", "y", "did you mean 'yy'"),
@@ -175,6 +262,107 @@ GRAPH = [
     ("x.a = x\nreturn x", "x.a", "only names can be assigned"),
     ("y = z = x\nreturn x", "y = z = x", "one target at a time"),
     ("y = None\nreturn x", "None", "is not a value"),
+    ("y: R.Tensor((4,), 'float32')\nreturn x", "y: R.Tensor((4,), 'float32')", "an annotated name needs a value"),
+    (
+        "y: R.Tensor((5,), 'float32') = R.match_cast(x, R.Tensor((4,), 'float32'))\nreturn y",
+        "R.Tensor((5,), 'float32')",
+        "the annotation differs from the type of the match_cast",
+    ),
+    ("y: R.Tensor((5,), 'float32') = T.int64()\nreturn x", "R.Tensor((5,), 'float32')", "no annotation is needed"),
+    ("R.dataflow()\nreturn x", "R.dataflow()", "R.dataflow cannot stand alone"),
+    ("x\nreturn x", "x", "the expression has no effect"),
+    ("with R.Tensor((2,)):\n    y = x\nreturn x", "R.Tensor((2,))", "unexpected 'with'"),
+    ("with R.dataflow() as d:\n    y = x\n    R.output(y)\nreturn x", "d", "'as' has no meaning here"),
+    (
+        "with R.dataflow():\n    with R.seq():\n        y = x\n    R.output()\nreturn x",
+        "with R.seq():",
+        "cannot hold another block",
+    ),
+    ("with R.dataflow():\n    y = x\n    R.output(x + x)\nreturn x", "x + x", "R.output takes names"),
+    (
+        "with R.dataflow():\n    if c:\n        y = x\n    else:\n        y = x\n    z = x\n    R.output(z)\nreturn z",
+        "if c:",
+        "'if' cannot stand in a dataflow block",
+    ),
+    ("if c:\n    R.print(x)\nelse:\n    y = x\nreturn x", "R.print(x)", "a branch ends by binding"),
+    ("if c:\n    y = 1 < 'a'\nelse:\n    y = x\nreturn x", "1 < 'a'", "'<' not supported"),
+    ("def g(y: R.Tensor((2,), 'float32')):\n    return y\nreturn x", "g", "a local function needs @R.function"),
+    ("y = (R.exp, x)\nreturn x", "(R.exp, x)", "exp is an operator: call it"),
+    (
+        "@R.function\ndef g(y: R.Object) -> R.Object:\n    return y\nz = g(y=x)\nreturn z",
+        "g(y=x)",
+        "positional arguments only",
+    ),
+    ("y = (x, x)\nreturn y['a']", "'a'", "the index of a tuple must be a constant integer"),
+    ("R.func_attr(3)\nreturn x", "R.func_attr(3)", "R.func_attr takes a dict"),
+    ("y = x(x)\nreturn y", "x", "'x' is not a function"),
+    ("k = T.int32()\nk = T.int64()\nreturn x", "k", "declared with two dtypes"),
+    ("y = R.to_vdevice(x, R.device(3))\nreturn y", "R.device(3)", "devices of type 3 are not supported"),
+    ("y = R.call_packed('f', x, ty_args=R.Tensor, sinfo_args=R.Tensor)\nreturn y", "R.call_packed", "once"),
+    ("R.emit(x)\nreturn x", "R.emit", "builds statement by statement"),
+    (
+        "y: R.Tensor((T.int64(),), 'float32') = x\nreturn x",
+        "R.Tensor((T.int64(),), 'float32')",
+        "give the new symbol a name",
+    ),
+    (
+        "y: R.Tensor((x,), 'float32') = x\nreturn x",
+        "R.Tensor((x,), 'float32')",
+        "a dimension must be an integer, got Var",
+    ),
+    (
+        "y: R.Tensor((T.float32(1),), 'float32') = x\nreturn x",
+        "R.Tensor((T.float32(1),), 'float32')",
+        "a dimension must be an integer, got float32",
+    ),
+    (
+        "y: R.Tensor((T.int32(1),), 'float32') = x\nreturn x",
+        "R.Tensor((T.int32(1),), 'float32')",
+        "dimensions are int64",
+    ),
+    (
+        "y: R.Tensor((2,), 'float32', vdevice=3) = x\nreturn x",
+        "R.Tensor((2,), 'float32', vdevice=3)",
+        "vdevice must be text",
+    ),
+    (
+        "y: R.DTensor((2,), 'float32', 3, 'S[0]') = x\nreturn x",
+        "R.DTensor((2,), 'float32', 3, 'S[0]')",
+        "expected a mesh such as",
+    ),
+    (
+        "y: R.DTensor((2,), 'float32', 'mesh[1]', 'S[0]') = x\nreturn x",
+        "R.DTensor((2,), 'float32', 'mesh[1]', 'S[0]')",
+        "the module has no mesh 'mesh[1]'; it has 0",
+    ),
+    (
+        "y: R.DTensor((2,), 'float32', 'mash', 'S[0]') = x\nreturn x",
+        "R.DTensor((2,), 'float32', 'mash', 'S[0]')",
+        "the module has no mesh 'mash'",
+    ),
+    ("y: R.Prim(value=3) = x\nreturn x", "R.Prim(value=3)", "R.Prim(value=...) is not supported"),
+    ("y: R.Prim() = x\nreturn x", "R.Prim()", "R.Prim: expected a dtype"),
+    ("y: R.Callable(derive_func=3) = x\nreturn x", "R.Callable(derive_func=3)", "derive_func=...) is not supported"),
+    ("with R.dataflow():\n    y = R.exp(x)\nreturn x", "y = R.exp(x)", "a dataflow block ends with R.output"),
+    (
+        IF.format("R.const(1.0, 'float32')"),
+        "R.const(1.0, 'float32')",
+        "must be a scalar bool",
+    ),
+    (
+        IF.format("R.const([True], 'bool')"),
+        "R.const([True], 'bool')",
+        "must be a scalar bool",
+    ),
+    (
+        "@R.function\ndef g(y: R.Object) -> R.Object:\n    return y\n" + IF.format("g"),
+        "g",
+        "must be a scalar bool",
+    ),
+    ("x.a: R.Object = x\nreturn x", "x.a: R.Object = x", "an annotated name needs a value"),
+    ("with R.dataflow(), R.dataflow():\n    R.output()\nreturn x", "R.dataflow()", "unexpected 'with'"),
+    ("with R.output():\n    y = x\nreturn x", "R.output()", "unexpected 'with'"),
+    ("y = (x, x)\nreturn y[True]", "True", "the index of a tuple must be a constant integer"),
 ]
 SIGNATURE = 'x: R.Tensor(("n", 4), "float32"), s: R.Shape([2]), c: R.Tensor((), "bool")'
 
@@ -190,6 +378,11 @@ def test_graph_functions(statement, place, message):
         assert message in str(error)
 
 
+MODULE = "@I.ir_module\nclass M:\n"
+MESH = (
+    f"{MODULE}    I.module_global_infos({{{{'mesh': [R.device_mesh((2,), I.Range(0, 2))]}}}})\n    @R.function\n"
+    "    def f(x: R.DTensor((2,), 'float32', '{}', 'S[0]')):\n        return x\n"
+)
 TEXTS = [
     ("", 1, "the text defines no program"),
     ("x = ", 1, "invalid Python syntax"),
@@ -242,6 +435,62 @@ TEXTS = [
     ("@R.function\ndef f(x: R.Tensor, x: R.Tensor):\n    return x\n", 2, None),
     ("async def f():\n    pass\n", 1, "'async def' statement is not supported"),
     ("while True: pass", 1, "'while' statement is not supported"),
+    ("@T.inline(3)\ndef f(x):\n    pass\n", 1, "T.inline takes keyword arguments only"),
+    ("@R.exp\ndef f(x):\n    pass\n", 1, "unknown decorator"),
+    (MODULE + "    @I.pyfunc\n    def f(self, x):\n        return x\n", 4, "needs a class that Python runs"),
+    (MODULE + "    x = 3\n", 3, "only functions stand in a module's class"),
+    (MODULE + "    R.function\n", 3, "only functions, I.module_attrs"),
+    (MODULE + "    I.module_attrs(3)\n", 3, "I.module_attrs takes one dict"),
+    (
+        MODULE + "    @R.function(pure=1)\n    def f(x: R.Tensor):\n        return x\n",
+        3,
+        "pure: expected True or False",
+    ),
+    (MODULE + "    @R.function(nope=1)\n    def f(x: R.Tensor):\n        return x\n", 3, "unexpected keyword"),
+    ("@T.prim_func(name=3)\ndef f(n: T.int32):\n    T.evaluate(n)\n", 1, "name: expected a string, got 3"),
+    ("@R.function\ndef f(x: 'R.Tensor((2,'):\n    return x\n", 2, "is not a type"),
+    ("x = '\ud800'\n", 1, "not Python text"),
+    ("a, b = 1, 2\n", 1, "only plain names can be assigned here"),
+    ("@I.ir_module\ndef f(x: R.Tensor):\n    return x\n", 2, "I.ir_module cannot decorate 'f'"),
+    ("@R.function\nclass M:\n    pass\n", 2, "R.function cannot decorate 'M'"),
+    (
+        "@T.prim_func\ndef f(n: T.int32) -> T.Buffer((4,)):\n    T.evaluate(n)\n",
+        2,
+        "a loop function returns a scalar, or nothing",
+    ),
+    (
+        "@T.prim_func\ndef f(h: T.handle):\n    A = T.match_buffer(h, (4,))\n    B = T.match_buffer(h, (4,))\n",
+        4,
+        "has a buffer already",
+    ),
+    ("x = I.metadata('[]')\n@R.function\ndef f(x: R.Tensor):\n    return x\n", 1, "metadata: expected a JSON object"),
+    (
+        MODULE + "    I.module_global_infos({'vdevice': [I.vdevice('llvm')]})\n    @R.function\n"
+        "    def f(x: R.Tensor((2,), 'float32', 'llvm:1')):\n        return x\n",
+        5,
+        "the module has no virtual device 'llvm:1'; it has llvm:0",
+    ),
+    (MESH.format("mesh[1]"), 5, "the module has no mesh 'mesh[1]'; it has 1"),
+    (
+        "@I.ir_module\nclass M:\n    @R.function\n    def f(x: R.Tensor):\n        return M.f(x)\n",
+        5,
+        "the return type of 'f' is not known here",
+    ),
+    ("@T.prim_func\ndef f(A: T.Buffer((4,), byte_offset=4)):\n    A[0] = 1\n", 2, "give elem_offset"),
+    ("@T.prim_func\ndef f(A: T.Buffer((4,), layout=4)):\n    A[0] = 1\n", 2, "layouts of buffers"),
+    (MODULE + "    a = b = R.ExternFunc('f')\n", 3, "only functions stand in a module's class"),
+    (MODULE + "    a.b = R.ExternFunc('f')\n", 3, "only functions stand in a module's class"),
+    (MODULE + "    T.serial(4)\n", 3, "only functions, I.module_attrs"),
+    (MODULE + "    I.module_attrs({}, {})\n", 3, "I.module_attrs takes one dict"),
+    (MODULE + "    @I.ir_module\n    def f(x):\n        return x\n", 4, "is not a function of the module"),
+    ("x = I.metadata('{}')\n@R.function\ndef f(x: R.Tensor):\n    return x\n", 1, "metadata: expected a JSON object"),
+    (
+        "@T.inline\ndef g(k):\n    T.evaluate(k)\n@T.prim_func\ndef f(n: T.int32):\n    g(n, k=n)\n",
+        6,
+        "'k' was given twice",
+    ),
+    (MESH.format("0"), 5, "the module has no mesh '0'; it has 1"),
+    (MESH.format("mesh[a]"), 5, "the module has no mesh 'mesh[a]'; it has 1"),
 ]
 
 
@@ -310,6 +559,71 @@ def test_a_users_exception_is_kept():
 
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert caught.value.span.file == __file__
+
+
+class Odd:
+    """What a program may capture whose operations raise."""
+
+    @property
+    def broken(self):
+        raise ZeroDivisionError("mine")
+
+    def __lt__(self, other):
+        return self < other
+
+    def fault(self, n):
+        raise InternalError("ours")
+
+
+@pytest.mark.parametrize(
+    "expression, error, message",
+    [
+        ("odd.broken", DiagnosticError, "mine"),
+        ("odd < 1", DiagnosticError, "the expression nests too deep"),
+        ("odd.fault(n)", InternalError, "ours"),
+    ],
+)
+def test_captured_objects_that_raise(tmp_path, expression, error, message):
+    script = tmp_path / "script.py"
+    script.write_text(f"@T.prim_func\ndef f(n: T.int32):\n    T.evaluate({expression})\n")
+    with pytest.raises(error, match=message) as caught:
+        exec(compile(script.read_text(), str(script), "exec"), {"T": T, "odd": Odd(), "__name__": "m"})
+    assert error is InternalError or caught.value.span.line == 3
+
+
+def test_decorators_of_what_is_no_function():
+    for decorate, name in (
+        (T.inline, "T.inline"),
+        (R.macro, "R.macro"),
+        (I.pyfunc, "I.pyfunc"),
+        (T.prim_func, "T.prim_func"),
+    ):
+        with pytest.raises(TypeError, match=f"{name} decorates a function, got type"):
+            decorate(int)
+
+
+def test_text_that_the_deep_parser_does_not_take_either(monkeypatch):
+    monkeypatch.setattr(source, "_DEEP_RECURSION", 0)
+    assert "nests deeper" in str(
+        refused(f"@T.prim_func\ndef f(n: T.int32):\n    T.evaluate({' + '.join(['n'] * 5000)})\n")
+    )
+    with pytest.raises(TypeError, match="expected the program's text, got int"):
+        from_source(3)
+
+
+TYPES = [
+    (lambda: R.Tensor((True,), "float32"), "a dimension must be an integer or a symbol, got True"),
+    (lambda: R.Tensor((1.5,), "float32"), "a dimension must be an integer or a symbol, got 1.5"),
+    (lambda: R.Tensor((2,), "float32", 3), "vdevice must be text"),
+    (lambda: R.DTensor((2,), "float32", "mesh[0]", "S[0]"), "'mesh\\[0\\]' names a mesh of the module"),
+]
+
+
+@pytest.mark.parametrize("make, message", TYPES)
+def test_types_outside_of_a_program_are_refused_at_their_line(make, message):
+    with pytest.raises(TypeCheckError, match=message) as caught:
+        make()
+    assert caught.value.span.file == __file__ and caught.value.span.line == make.__code__.co_firstlineno
 
 
 PROGRAM = """

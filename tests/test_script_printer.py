@@ -222,6 +222,11 @@ def test_definitions() -> None:
         ''',
     )
     check(FunctionDoc(IdDoc("f"), [], [], None, []), "def f():\n  pass", indent_spaces=2)
+    noted = FunctionDoc(IdDoc("f"), [AssignDoc(X, None, comment="text")], [], None, [])
+    with pytest.raises(ValueError, match="a parameter has no comment"):
+        to_python_script(noted)
+    with pytest.raises(RuntimeError, match="IdDoc cannot be iterated"):
+        iter(X)
 
 
 def numbered(count: int, marked: set[int]) -> StmtBlockDoc:

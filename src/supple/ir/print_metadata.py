@@ -142,7 +142,7 @@ def _constant(nodes: list[Any], index: Any) -> Constant:
     *shape, size = struct.unpack_from(f"<{rank + 1}q", raw, _TENSOR.size)
     content = raw[_TENSOR.size + 8 * (rank + 1) :]
     count = math.prod(shape)
-    if min(shape, default=0) < 0 or len(content) != size or size != count * row.nbytes:
+    if len(content) != size or size != count * row.nbytes:  # reshape refuses what is negative twice
         raise ValueError("the data does not fit the shape")
     dtype = dtypes.to_numpy(row.name)
     return constant(np.frombuffer(content, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape))

@@ -291,8 +291,9 @@ def _given_back(ty: Type, by_variable: list[tuple[TensorType, TensorType]]) -> T
 def _spread(result: Type, spread: list[DTensorType], values: list[Any], call: Call, name: str, fusion: Fusion) -> Type:
     """The result of an operator on distributed tensors: elementwise ones keep a placement that all operands share."""
     first = spread[0]
-    if fusion not in (Fusion.ELEMENTWISE, Fusion.BROADCAST) or not isinstance(result, TensorType):
+    if fusion not in (Fusion.ELEMENTWISE, Fusion.BROADCAST):
         fail(f"{name} does not take distributed tensors", "R.Tensor", str(first), call=call, hint="R.dist.redistribute")
+    assert isinstance(result, TensorType), "elementwise operators give tensors"
     whole = sum(isinstance(v, TensorType) for v in values)
     alike = all(
         d.placement == first.placement

@@ -13,7 +13,7 @@ from supple.base import dtypes
 from supple.base.errors import ExecutionError, NotSupportedError, TypeCheckError
 from supple.build.infer import infer, packed_result
 from supple.build.te import compute
-from supple.ir.expr import EQ, Call, IntImm, Mul, Select, StringImm, as_expr, cast, graph_scalar, is_scalar
+from supple.ir.expr import EQ, Call, IntImm, Mul, Select, StringImm, as_expr, cast, graph_scalar
 from supple.ir.graph import UNIT, DataTypeImm, ExternFunc, GlobalVar, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, Op, Param, RelaxText
@@ -132,11 +132,13 @@ def call_builtin_with_ctx(func: Any, args: Any, ty_args: Any = None) -> Call:
 def _closure_type(call: Call) -> Type:
     func, args = call.args
     ty, given = infer(func), infer(args)
-    if isinstance(ty, AnyType) or (isinstance(ty, FuncType) and ty.params is None):
+    if isinstance(ty, AnyType):
         return AnyType()
     if not isinstance(ty, FuncType):
         fail("make_closure: the first argument must be a function", "a function", str(ty), func, call)
-    if not isinstance(given, TupleType) or ty.params is None or len(given.fields) > len(ty.params):
+    if ty.params is None:
+        return AnyType()
+    if not isinstance(given, TupleType) or len(given.fields) > len(ty.params):
         fail("make_closure: the captured values must be a tuple of leading arguments", str(ty), str(given), args, call)
     count = len(given.fields)
     mapping = bind_parameters(ty.params[:count], given.fields)
@@ -398,7 +400,7 @@ def _fresh_tensor(name: str, shape: Expr, dtype: Expr) -> Type:
 
 def _integer(name: str, value: Expr) -> None:
     ty = infer(value)
-    if not is_scalar(value) or not isinstance(ty, PrimType) or not dtypes.is_int(ty.dtype):
+    if not isinstance(ty, PrimType) or not dtypes.is_int(ty.dtype):
         fail(f"{name}: expected an integer scalar", "R.prim_value(0)", str(ty), value)
 
 
@@ -416,13 +418,23 @@ def _alloc_tensor_type(call: Call) -> Type:
 
 
 def _placed_tensor_type(call: Call) -> Type:
-    _, offset, shape, dtype = call.args[:4]
-    _integer("alloc_tensor", offset)
+    _, offset, shape, dtype, *index = call.args
+    for value in (offset, *index):
+        _integer("alloc_tensor", value)
     return _fresh_tensor("alloc_tensor", shape, dtype)
 
 
 def _storage_type(call: Call) -> Type:
-    _shape_operand(call.op.short_name, call.args[0])  # type: ignore[attr-defined]
+    assert isinstance(call.op, Op)
+    name = call.op.short_name
+    _shape_operand(name, call.args[0])
+    for param, value in zip(call.op.params[1:], call.args[1:], strict=False):
+        if param.kind == "dtype_value":
+            _dtype_of(value, name)
+        elif param.name == "storage_scope":
+            _string(name, value)
+        else:
+            _integer(name, value)
     return AnyType()
 
 

@@ -193,17 +193,14 @@ def median(data: TensorType, axis: Axes = None, keepdims: bool = False) -> Type:
 def _collapsed(dims: Sequence[Expr], wanted: Sequence[Expr]) -> list[int]:
     """The axes to sum over; refuses a shape that does not broadcast to ``dims``."""
     extra = len(dims) - len(wanted)
-    axes = list(range(extra))
-    for d, (have, want) in enumerate(zip(dims[max(extra, 0) :], wanted, strict=False), max(extra, 0)):
-        if extra < 0 or SHAPES.equal(have, want) is not True:
-            if extra < 0 or not is_one(want):
-                fail(
-                    "collapse_sum: the target does not broadcast to the tensor's shape",
-                    f"a shape that broadcasts to {dims_text(dims)}",
-                    dims_text(wanted),
-                )
-            axes.append(d)
-    return axes
+    differ = [SHAPES.equal(have, want) is not True for have, want in zip(dims[max(extra, 0) :], wanted, strict=False)]
+    if extra < 0 or any(differs and not is_one(want) for differs, want in zip(differ, wanted, strict=True)):
+        fail(
+            "collapse_sum: the target does not broadcast to the tensor's shape",
+            f"a shape that broadcasts to {dims_text(dims)}",
+            dims_text(wanted),
+        )
+    return [*range(extra), *(extra + d for d, differs in enumerate(differ) if differs)]
 
 
 def collapse(x: te.TensorValue, wanted: Sequence[Expr]) -> te.TensorValue:

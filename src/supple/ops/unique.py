@@ -15,7 +15,7 @@ from supple.ir.expr import int64
 from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType, TupleType
-from supple.ops.declare import Axis, fail, operator
+from supple.ops.declare import Axis, operator
 from supple.ops.dynamic import Dynamic
 from supple.ops.shapes import normalize_axis
 from supple.ops.sort import MERGE_CELLS, before, merge_passes
@@ -181,8 +181,6 @@ def unique(
     element (or slice) is, in one dimension, ``return_counts`` how often each occurs."""
     if axis is not None and x.ndim != -1:
         normalize_axis("unique", axis, x.ndim)
-    if axis is not None and x.ndim == 0:
-        fail("unique: a 0-dimensional tensor has no axis", "no axis", str(axis))
     values = TensorType(None, x.dtype, 1 if axis is None else x.ndim)
     extra = [TensorType(None, "int64", 1)] * (return_index + return_inverse + return_counts)
     return TupleType((values, *extra)) if extra else values

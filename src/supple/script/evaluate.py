@@ -253,8 +253,6 @@ class Evaluator:
             self._check_value(value, operand)
         try:
             return _BINARY[type(node.op)](a, b)
-        except DiagnosticError as error:
-            raise self.convert(error, node) from None
         except Exception as error:
             raise self.convert(error, node) from None
 

@@ -310,8 +310,6 @@ class GraphParser(SymbolEvaluator):
             )
         if statement.items[0].optional_vars is not None:
             raise self.error(statement.items[0].optional_vars, "'as' has no meaning here")
-        if self.in_dataflow:
-            raise self.error(statement, "a dataflow block cannot hold another", rule="dataflow")
         outputs = self._output_names(statement)
         self.outputs = {name: bound for name, (bound, _) in outputs.items()}
         self.builder.begin_dataflow()

@@ -87,8 +87,13 @@ def _declaring(place: Callable[[LoopState, Var, Span | None], None]) -> Callable
         scope: str = "global",
         align: int = -1,
         offset_factor: int = 0,
+        *,
+        byte_offset: Any = None,
+        layout: Any = None,
     ) -> Declaration:
-        ty = make_buffer_type(p, shape, dtype, data, strides, elem_offset, scope, align, offset_factor)
+        ty = make_buffer_type(
+            p, shape, dtype, data, strides, elem_offset, scope, align, offset_factor, byte_offset, layout
+        )
 
         def make(name: str, span: Span | None) -> Var:
             buffer = Var(name, ty, span=span)
@@ -117,6 +122,9 @@ def match_buffer(
     offset_factor: int = 0,
     buffer_type: str = "",
     axis_separators: Any = None,
+    *,
+    byte_offset: Any = None,
+    layout: Any = None,
 ) -> Declaration:
     if axis_separators:
         raise NotSupportedError("axis_separators are not supported")
@@ -125,7 +133,7 @@ def match_buffer(
         if region is None:
             raise TypeError("expected the buffer's shape")
         shape = tuple(r.extent for r in region.region)
-    ty = make_buffer_type(p, shape, dtype, data, strides, elem_offset, scope, align, offset_factor)
+    ty = make_buffer_type(p, shape, dtype, data, strides, elem_offset, scope, align, offset_factor, byte_offset, layout)
 
     def make(name: str, span: Span | None) -> Var:
         buffer = Var(name, ty, span=span)
@@ -164,9 +172,12 @@ def alloc_buffer(
     offset_factor: int = 0,
     annotations: Any = None,
     statement: bool = False,
+    *,
+    byte_offset: Any = None,
+    layout: Any = None,
 ) -> Declaration:
     """Storage: of the block around when it stands directly in one, else for the statements that follow."""
-    ty = make_buffer_type(p, shape, dtype, data, strides, elem_offset, scope, align, offset_factor)
+    ty = make_buffer_type(p, shape, dtype, data, strides, elem_offset, scope, align, offset_factor, byte_offset, layout)
     notes = {} if annotations is None else names_of(annotations, "annotations")
 
     def make(name: str, span: Span | None) -> Var:

@@ -332,7 +332,7 @@ def _env_thread(p: LoopState, thread_tag: Any, dtype: Any = "int32") -> Declarat
 
 
 def _buffer_store(p: LoopState, buffer: Any, value: Any, indices: Any) -> Stmt:
-    if not isinstance(buffer, Var) or not is_buffer(buffer):
+    if not is_buffer(buffer):
         raise TypeCheckError("T.buffer_store takes a buffer", None, "a buffer", describe(buffer))
     items = indices if isinstance(indices, (tuple, list)) else (indices,)
     dtype = buffer_type(buffer).dtype

@@ -493,7 +493,7 @@ class LoopParser(LoopState):
 
     def _store(self, target: ast.Subscript, value: Any, node: ast.expr) -> None:
         buffer = self.evaluate(target.value)
-        if not isinstance(buffer, Var) or not is_buffer(buffer):
+        if not is_buffer(buffer):
             raise self.error(target.value, f"{describe(buffer)} is not a buffer: its elements cannot be assigned")
         index = self.evaluate(target.slice)
         items = index if isinstance(index, tuple) else (index,)

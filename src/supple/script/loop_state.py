@@ -186,10 +186,8 @@ class LoopState(SymbolEvaluator):
 
 def as_int(p: LoopState, value: Any, dtype: str | None = None) -> Expr:
     """An integer scalar; a Python int takes ``dtype`` (int32 by default)."""
-    if isinstance(value, Expr):
-        if is_scalar(value) and not dtypes.is_float(scalar_dtype(value)):
-            return value
-        raise TypeCheckError("expected an integer", None, "an integer scalar", describe(value))
+    if isinstance(value, Expr) and is_scalar(value) and not dtypes.is_float(scalar_dtype(value)):
+        return value
     if isinstance(value, str):
         return p.symbol_text(value, p.at)
     if isinstance(value, bool) or not hasattr(value, "__index__"):

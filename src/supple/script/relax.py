@@ -220,8 +220,6 @@ def _names_below(prefix: str) -> list[str]:
 
 
 def _operator(prefix: str, name: str) -> _Value:
-    if name.startswith("__"):
-        raise AttributeError(name)
     full = f"{prefix}.{name}"
     beside = _BESIDE.get(full)
     if beside is not None:

@@ -57,10 +57,11 @@ class Source:
 def parse_python(text: str, file: str) -> ast.Module:
     """The syntax tree of Python text; raises `DiagnosticError` with the place for text that is not Python."""
     try:
-        return _parse(text, file)
-    except RecursionError:
-        return _parse_deep(text, file)
-    except MemoryError:
+        try:
+            return _parse(text, file)
+        except RecursionError:
+            return _parse_deep(text, file)
+    except (RecursionError, MemoryError):
         raise _too_deep(file) from None
     except SyntaxError as error:
         raise _syntax_error(error, file) from None
@@ -75,13 +76,13 @@ def _parse(text: str, file: str) -> ast.Module:
 
 
 def _parse_deep(text: str, file: str) -> ast.Module:
-    """Parse on a thread with a large stack: CPython converts the tree by recursion."""
-    result: list[ast.Module | BaseException] = []
+    """Parse on a thread with a large stack: CPython converts the tree by recursion. Raises what parsing raises."""
+    result: list[ast.Module | Exception] = []
 
     def work() -> None:
         try:
             result.append(_parse(text, file))
-        except (RecursionError, MemoryError, SyntaxError) as error:
+        except Exception as error:  # raised on the caller's thread
             result.append(error)
 
     with _deep_lock:
@@ -94,11 +95,9 @@ def _parse_deep(text: str, file: str) -> ast.Module:
         finally:
             threading.stack_size(size)
             sys.setrecursionlimit(limit)
-    if isinstance(result[0], ast.Module):
-        return result[0]
-    if isinstance(result[0], SyntaxError):
-        raise _syntax_error(result[0], file) from None
-    raise _too_deep(file) from None
+    if isinstance(result[0], Exception):
+        raise result[0]
+    return result[0]
 
 
 def _too_deep(file: str) -> DiagnosticError:

@@ -11,7 +11,7 @@ from supple.base.errors import DiagnosticError
 from supple.base.source import Span
 from supple.ir.expr import Var, const, is_scalar, scalar_dtype
 from supple.ir.node import Expr
-from supple.ir.types import PrimType, prim_type
+from supple.ir.types import prim_type
 from supple.script.evaluate import Environment, Evaluator
 from supple.script.forms import Fresh, MetaVar
 from supple.script.source import Source, parse_python
@@ -127,7 +127,7 @@ class SymbolEvaluator(Evaluator):
         if isinstance(value, Fresh):
             raise TypeError("give the new symbol a name first: n = T.int64()")
         if isinstance(value, Expr):
-            if not is_scalar(value) or not isinstance(value.ty, PrimType):  # type: ignore[attr-defined]
+            if not is_scalar(value):
                 raise TypeError(f"a dimension must be an integer, got {type(value).__name__}")
             if not dtypes.is_int(scalar_dtype(value)):
                 raise TypeError(f"a dimension must be an integer, got {scalar_dtype(value)}")

@@ -337,8 +337,6 @@ def __getattr__(name: str) -> Any:
         return found
     if f"tirx.{name}" in OPS and name not in _SPECIAL:  # declared after this module was loaded
         return _intrinsic_function(name)
-    if name.startswith("__"):
-        raise AttributeError(name)
     try:
         return DtypeForm(f"T.{dtypes.check_dtype(name)}")  # vectors: T.float32x4
     except TypeError:
