@@ -73,6 +73,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (write_twice, AttributeError, "IntImm.value: IR nodes are immutable"),
     # intrinsics
     (lambda: T.ldexp(F32, F32), TypeError, "T.ldexp: expected a float and an integer"),
+    (lambda: T.ldexp(I32, I32), TypeError, "T.ldexp: expected a float and an integer"),
     (
         lambda: intrinsics._choice_rule("bool", "int32", "float32"),
         TypeError,
