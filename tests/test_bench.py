@@ -15,7 +15,7 @@ import pytest
 from supple.tools.bench import command, worker
 from supple.tools.bench.cases import Case, Input, all_cases, mlp
 from supple.tools.bench.measure import Times, geometric_mean, interleaved, least_seconds
-from supple.tools.bench.report import best_peer, means, of_roofline, ratio
+from supple.tools.bench.report import add, best_peer, means, of_roofline, ratio
 
 
 def test_the_command_measures_and_writes_json(tmp_path: Path) -> None:
@@ -61,11 +61,14 @@ def _different(ops: Any, a: Any) -> Any:
 
 def row(ours: float, **others: float) -> dict[str, Any]:
     times = {"supple": {"median": ours}, **{k: {"median": v} for k, v in others.items()}}
-    return {"case": "c", "group": "g", "threads": 1, "flops": 2e9, "bytes": 1e6, "times": times, "missing": {}}
+    found = {"case": "c", "group": "g", "threads": 1, "flops": 2e9, "bytes": 1e6, "times": times, "missing": {}}
+    rows: list[dict[str, Any]] = []
+    add(rows, found)
+    return rows[0]
 
 
 def test_figures() -> None:
-    assert best_peer(row(1.0, a=3.0, b=2.0)) == ("b", 2.0) and best_peer(row(1.0)) is None
+    assert best_peer(row(1.0, a=3.0, b=2.0)) == ("b", 2.0, 2.0) and best_peer(row(1.0)) is None
     assert ratio(row(1.0, a=3.0, b=2.0)) == 2.0
     assert means([row(1.0, a=4.0), row(1.0, a=1.0)]) == {"g": 2.0, "all": 2.0}
     peaks = {"flops": 1e9, "bandwidth": [(1e3, 1e9), (1e6, 1e5)]}
@@ -73,6 +76,20 @@ def test_figures() -> None:
     assert of_roofline(row(20.0), peaks) == 0.5
     assert geometric_mean([1.0, 4.0]) == 2.0
     assert Times((3.0, 1.0, 2.0)).median == 2.0 and Times((3.0, 1.0)).minimum == 1.0
+
+
+def test_a_library_is_compared_with_supple_in_its_own_process() -> None:
+    rows = [row(2.0, a=3.0)]
+    add(rows, row(1.0, b=2.0))
+    add(rows, {**row(4.0, c=5.0), "threads": 2})
+    assert len(rows) == 2 and rows[0]["times"]["supple"]["median"] == 1.0
+    assert best_peer(rows[0]) == ("a", 3.0, 1.5) and ratio(rows[1]) == 1.25
+    without = row(1.0, d=9.0)
+    del without["times"]["supple"]
+    failed = {**without, "times": {"d": {"median": 0.1}}, "missing": {"supple": "wrong"}}
+    add(rows, failed)  # where Supple has no result, nobody is compared with it
+    assert best_peer(rows[0]) == ("a", 3.0, 1.5) and rows[0]["missing"] == {"supple": "wrong"}
+    assert command._processes(["a", "b"], 1) == [["a", "b"]] and command._processes(["a", "b"], 2) == [["a"], ["b"]]
 
 
 def test_contestants_take_turns() -> None:

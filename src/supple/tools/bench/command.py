@@ -15,7 +15,7 @@ from supple.base.target import available_processors
 from supple.tools.bench.cases import all_cases
 from supple.tools.bench.measure import environment
 from supple.tools.bench.peers import PEERS
-from supple.tools.bench.report import machine, markdown, means, plot, print_table
+from supple.tools.bench.report import add, machine, markdown, means, plot, print_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,10 +56,11 @@ def run(options: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = []
     peaks: dict[int, dict[str, Any]] = {}
     with importlib.import_module("rich.progress").Progress(transient=True) as progress:
-        task = progress.add_task("measuring", total=len(cases) * len(counts))
-        for threads in counts:
+        processes = [(threads, beside) for threads in counts for beside in _processes(names, threads)]
+        task = progress.add_task("measuring", total=len(cases) * len(processes))
+        for threads, beside in processes:
             asked = {
-                "cases": [c.name for c in cases], "peers": names, "threads": threads, "seconds": options.seconds,
+                "cases": [c.name for c in cases], "peers": beside, "threads": threads, "seconds": options.seconds,
             }  # fmt: skip
             worker = subprocess.Popen(
                 [sys.executable, "-m", "supple.tools.bench.worker"],
@@ -75,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
                 if "roofline" in found:
                     peaks[threads] = found["roofline"]
                     continue
-                rows.append(found)
+                add(rows, found)
                 _write(options, versions, peaks, rows)  # what is measured stays when a long run is stopped
                 progress.update(task, advance=1, description=found["case"])
             if worker.wait() != 0:
@@ -85,6 +86,12 @@ def run(options: argparse.Namespace) -> int:
     if options.plot is not None:
         plot(rows, options.plot)
     return 0
+
+
+def _processes(names: list[str], threads: int) -> list[list[str]]:
+    """The libraries that are measured in one process. Threads of several libraries that wait for work disturb each
+    other, so that each is measured beside Supple alone when there are several threads."""
+    return [names] if threads == 1 or not names else [[name] for name in names]
 
 
 def _write(

@@ -15,21 +15,40 @@ from supple.tools.bench.measure import OURS, geometric_mean, least_seconds
 Row = dict[str, Any]
 
 
-def best_peer(row: Row) -> tuple[str, float] | None:
-    """The fastest of the others and its median; None when nobody else has a result."""
-    others = {name: t["median"] for name, t in row["times"].items() if name != OURS}
-    if not others:
-        return None
-    name = min(others, key=lambda n: others[n])
-    return name, others[name]
+def add(rows: list[Row], found: Row) -> None:
+    """Add what a process measured. Where another process measured the same case beside other libraries, it is one row:
+    each library's times beside Supple's of its own process (``ours``), and Supple's from where it was fastest."""
+    ours = found["times"].get(OURS)
+    for name, times in found["times"].items():
+        if name != OURS and ours is not None:
+            times["ours"] = ours["median"]
+    same = (row for row in rows if (row["case"], row["threads"]) == (found["case"], found["threads"]))
+    known = next(same, None)
+    if known is None:
+        rows.append(found)
+        return
+    before = known["times"].get(OURS)
+    known["times"].update(found["times"])
+    if before is not None and (ours is None or before["median"] < ours["median"]):
+        known["times"][OURS] = before
+    known["missing"].update(found["missing"])
+
+
+def best_peer(row: Row) -> tuple[str, float, float] | None:
+    """The fastest of the others beside Supple: its name, its median and its time over Supple's in the same process.
+    None when nobody else, or not Supple, has a result."""
+    others = [
+        (name, t["median"], float(t["median"] / t["ours"]))
+        for name, t in row["times"].items()
+        if name != OURS and "ours" in t
+    ]
+    return min(others, key=lambda found: found[2], default=None)
 
 
 def ratio(row: Row) -> float | None:
     """The best peer's time over Supple's: above 1 Supple is faster."""
     best = best_peer(row)
-    if best is None or OURS not in row["times"]:
-        return None
-    return float(best[1] / row["times"][OURS]["median"])
+    return None if best is None else best[2]
 
 
 def of_roofline(row: Row, peaks: dict[str, Any]) -> float | None:
@@ -105,13 +124,12 @@ def markdown(whole: dict[str, Any]) -> str:
         lines += ["", "| case | Supple, us | best other | us | ratio | of roofline |", "|---|---|---|---|---|---|"]
         for row in rows:
             best, share = best_peer(row), of_roofline(row, peaks)
-            if best is None or OURS not in row["times"] or share is None:
+            if best is None or share is None:
                 lines.append(f"| {row['case']} | {_microseconds(row, OURS)} | - | - | - | - |")
                 continue
             ours = row["times"][OURS]["median"]
             lines.append(
-                f"| {row['case']} | {ours * 1e6:.1f} | {best[0]} | {best[1] * 1e6:.1f} | {best[1] / ours:.2f} "
-                f"| {share:.0%} |"
+                f"| {row['case']} | {ours * 1e6:.1f} | {best[0]} | {best[1] * 1e6:.1f} | {best[2]:.2f} | {share:.0%} |"
             )
         for row in rows:
             lines += [f"- {row['case']}: no result of {name}: {why}" for name, why in row["missing"].items()]
