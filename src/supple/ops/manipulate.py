@@ -385,7 +385,7 @@ def squeeze(x: TensorType, axis: Axes = None) -> Type:
 def _broadcast_to_dims(dims: Sequence[Expr], wanted: Sequence[Expr]) -> tuple[Expr, ...]:
     result = broadcast_dims("broadcast_to", tuple(dims), tuple(wanted))
     same = None if result is None else [SHAPES.equal(a, b) for a, b in zip(result, wanted, strict=False)]
-    if same is None or len(dims) > len(wanted) or any(s is not True for s in same):
+    if same is None or any(s is not True for s in same):
         fail(
             "broadcast_to: the tensor does not broadcast to that shape",
             f"1 or the extents of {dims_text(wanted)}",

@@ -38,7 +38,10 @@ class Times:
         return min(self.samples)
 
 
-SETTLE = 0.002  # seconds: worker threads of other libraries spin for a while after their work
+SETTLE = 0.15
+"""Seconds before a sample where there are several threads: those of OpenBLAS spin for 0.11 s after their work, those of
+ONNX Runtime for 0.06 s, and take half of a processor from whoever comes next."""
+
 BATCH = 0.001  # seconds of calls behind one sample, at least one call
 FEWEST = 7
 
