@@ -3,8 +3,8 @@
     python tests/compositions.py [--seed N] [--programs N] [--seconds N] [--only N ...]
 
 A program is a function of tensors of several dtypes with dimensions among ``n``, ``m``, expressions of them and
-numbers. Its steps come from `composition_families`; each states what its value is by numpy. The program runs for
-several sizes (0 and 1 among them) by the interpreter, after LegalizeOps, and as native code. Disagreements are printed
+numbers. Its steps (`composition_families`, `composition_sums`) state what their values are by numpy. The program runs
+for several sizes (0 and 1 among them) by the interpreter, after LegalizeOps, and as native code. Disagreements are printed
 with the program; their number is the exit status.
 """
 
@@ -18,8 +18,9 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import composition_families
+import composition_sums
 import numpy as np
-from composition_families import FAMILIES
 from composition_program import SIZES, Env, Program, TooLargeError, Value, is_float, wide
 
 import supple
@@ -62,7 +63,7 @@ def _short(a: Any) -> str:
 def check(seed: int, counts: Any) -> str | None:
     """Build and run one program: what is wrong with it, or None."""
     program = Program(seed)
-    mod = program.build(program.rng.randint(3, 14), FAMILIES)
+    mod = program.build(program.rng.randint(3, 14), {**composition_families.FAMILIES, **composition_sums.FAMILIES})
     text = mod.script(show_meta=True)
     if seed % 4 == 0:
         again = from_source(text)
