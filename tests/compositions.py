@@ -4,8 +4,8 @@
 
 A program is a function of tensors of several dtypes with dimensions among ``n``, ``m``, expressions of them and
 numbers. Its steps (`composition_families`, `composition_sums`) state what their values are by numpy. The program runs
-for several sizes (0 and 1 among them) by the interpreter, after LegalizeOps, and as native code. Disagreements are printed
-with the program; their number is the exit status.
+for several sizes (0 and 1 among them) by the interpreter, after LegalizeOps, and as native code. Disagreements are
+printed with the program; their number is the exit status.
 """
 
 from __future__ import annotations
