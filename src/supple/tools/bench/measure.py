@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -49,14 +50,19 @@ FEWEST = 7
 def interleaved(runs: Mapping[str, Callable[[], object]], seconds: float, settle: bool) -> dict[str, Times]:
     """Times of every contestant, in turn until ``seconds`` have passed for each of them.
 
+    The order of the turns is another one every time, at random: whoever comes next finds in the caches what the one
+    before left there, which is the same operand for some and its own copy for others.
+
     With ``settle`` a pause and an untimed call come before each sample, since threads of the contestant before may
     still be spinning.
     """
     calls = {name: _calls(run) for name, run in runs.items()}
     samples: dict[str, list[float]] = {name: [] for name in runs}
     end = time.perf_counter() + seconds * len(runs)
+    turns, order = list(runs.items()), random.Random(0)
     while time.perf_counter() < end or any(len(s) < FEWEST for s in samples.values()):
-        for name, run in runs.items():
+        order.shuffle(turns)
+        for name, run in turns:
             if settle:
                 time.sleep(SETTLE)
                 run()
