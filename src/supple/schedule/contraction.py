@@ -179,7 +179,7 @@ class ContractionRule(Operands):
             return in_cache // 2
         if known <= in_cache:
             return max(1, known)
-        parts = -(-known // (in_cache * 3 // 4))  # about as long as each other: a short one would not pay for itself
+        parts = -(-known // (in_cache // 2))  # about as long as each other: a short one would not pay for itself
         return -(-known // parts // 8) * 8
 
     def _panels_at_a_time(self, tile: Tile) -> tuple[int, Expr]:
@@ -187,7 +187,7 @@ class ContractionRule(Operands):
         there are few tiles, from the second-level cache; where there are many, from the next as fast as needed."""
         size = dtypes.nbytes(self.c.dtype) * tile.columns * self._depth(tile)
         cores = max(1, self.target.cores)
-        large = max(1, max(self.target.l2_bytes, PANELS_BYTES) // size)
+        large = max(1, max(self.target.l2_bytes, min(PANELS_BYTES, self.target.l3_bytes // 2)) // size)
         small = min(large, max(1, self.target.l2_bytes // 2 // size) * cores)
         return large, L.choose(self._rows_to_share(tile), L.number(large), L.number(small))
 

@@ -18,9 +18,9 @@ PACK_DEPTH = 8
 SMALL_ROWS = 4
 """Rows of the tile that takes what whole tiles leave."""
 
-PANELS_BYTES = 2 << 20
-"""Of the right operand, what is used for all rows before the next: four times a second-level cache of 512 KiB is as
-fast as any less, and the left operand is read less often."""
+PANELS_BYTES = 4 << 20
+"""Of the right operand, what is used for all rows before the next (half the third-level cache at most): it is read from
+there as fast as the arithmetic needs it, and the more it is, the less often the left operand is copied."""
 
 COPIED_PANELS = 32
 """From this many panels on, a tile's rows of the left operand are copied next to each other."""
