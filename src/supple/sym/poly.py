@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 import zlib
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -89,6 +90,7 @@ class Poly:
 Order = tuple[int, str, int, int]
 """Where an atom stands among others in text: kind, text, checksum of the whole text, id."""
 
+_interning = threading.Lock()
 _interned: dict[tuple[object, ...], int] = {}
 _atoms: list[Atom] = []
 _orders: list[Order] = []
@@ -98,11 +100,16 @@ _SHOWN = 100  # characters of an atom's text that are compared; beyond that chec
 def intern_atom(atom: Atom) -> int:
     """The id of an atom; equal atoms have equal ids. Variables and opaque nodes are equal by identity."""
     key = (atom.kind, id(atom.var), atom.args, id(atom.opaque))
-    if key not in _interned:
-        _interned[key] = len(_atoms)
-        _orders.append(_order(atom, len(_atoms)))
-        _atoms.append(atom)
-    return _interned[key]
+    found = _interned.get(key)
+    if found is None:
+        with _interning:  # threads may build and compile at once: each atom has an id of its own
+            found = _interned.get(key)
+            if found is None:
+                found = len(_atoms)
+                _orders.append(_order(atom, found))
+                _atoms.append(atom)
+                _interned[key] = found
+    return found
 
 
 def atom_of(identifier: int) -> Atom:

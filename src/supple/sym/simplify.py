@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import threading
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -64,17 +65,20 @@ def to_poly(e: Expr, bounds: Bounds) -> Poly:
     return done[id(e)]
 
 
+_representing = threading.RLock()  # comparing nodes may ask for the representative of their parts
 _opaque: dict[int, list[Expr]] = {}
 
 
 def _representative(e: Expr) -> Expr:
     """The first node that was written like this one, so that equal nodes are one atom."""
-    same = _opaque.setdefault(structural_hash(e), [])
-    for known in same:
-        if known is e or structural_equal(known, e):
-            return known
-    same.append(e)
-    return e
+    written = structural_hash(e)
+    with _representing:
+        same = _opaque.setdefault(written, [])
+        for known in same:
+            if known is e or structural_equal(known, e):
+                return known
+        same.append(e)
+        return e
 
 
 def _is_widening(e: Expr) -> bool:
