@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 from typing import Any
 
 import numpy as np
 
 from supple.base import dtypes
+from supple.base.once import once
 from supple.runtime import abi
 from supple.runtime.activation import Activation
 from supple.runtime.entry_ir import ENTRY_IR
@@ -51,7 +51,7 @@ def _address(function: Any) -> int:
     return address
 
 
-@functools.cache
+@once
 def _numpy_table() -> Any:
     """numpy's C API: an array of addresses."""
     core: Any = getattr(np, "_core", None) or np.core
@@ -64,7 +64,7 @@ def _numpy_table() -> Any:
     return table
 
 
-@functools.cache
+@once
 def _library() -> Library:
     """The entry's code; loaded once, never freed."""
     imports = {name: _address(getattr(ctypes.pythonapi, name)) for name in _PYTHON}
@@ -75,7 +75,7 @@ def _library() -> Library:
     return load_text(ENTRY_IR, ("fast_call",), imports)
 
 
-@functools.cache
+@once
 def _method() -> _MethodDef:
     """The definition that all entries share."""
     address = _library().addresses["fast_call"]

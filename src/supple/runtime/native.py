@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import hashlib
 import itertools
 import threading
@@ -16,6 +15,7 @@ import llvmlite.binding as llvm
 from supple.base.config import config
 from supple.base.disk_cache import shared_cache
 from supple.base.errors import InternalError
+from supple.base.once import once
 from supple.runtime import abi
 from supple.runtime.elf import elf_symbols
 from supple.runtime.native_ir import RUNTIME_IR
@@ -47,7 +47,7 @@ class Library:
         self.addresses = addresses
 
 
-@functools.cache
+@once
 def _processor() -> tuple[str, str, str]:
     """What code is made for: triple, processor, features."""
     return llvm.get_default_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
@@ -61,12 +61,12 @@ def _machine() -> Any:
     return target.create_target_machine(cpu=cpu, features=features, opt=1, reloc="pic", codemodel="small")
 
 
-@functools.cache
+@once
 def _jit() -> Any:
     return llvm.create_lljit_compiler(_machine(), use_jit_link=True, suppress_errors=True)
 
 
-@functools.cache
+@once
 def _process_addresses() -> dict[str, int]:
     process = c_library()
     found: dict[str, int] = {}
@@ -198,7 +198,7 @@ class Runtime:
         ctypes.c_int32.from_address(at["pool_limit"]).value = count
 
 
-@functools.cache
+@once
 def runtime() -> Runtime:
     """The one runtime library of the process; loaded when it is first used and never freed."""
     return Runtime()
