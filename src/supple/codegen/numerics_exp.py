@@ -27,11 +27,16 @@ def _exp_reduced(m: Math, r: Value) -> Value:
     return m.mad(m.c(2), m.div(odd, m.sub(m.poly(z, _EXP_Q), odd)), m.c(1))
 
 
-def _exp_parts(m: Math, x: Value) -> tuple[Value, Value]:
-    """``e**x`` as ``e**r * 2**n``: the power of ``r``, and ``n`` by its low bits."""
+def _reduced(m: Math, x: Value) -> tuple[Value, Value]:
+    """``x`` as ``r + n * ln(2)``: ``r``, and ``n`` by its low bits."""
     whole, n = m.nearest(x, _LOG2E)
     ln2 = _LN2_32 if m.bits == 32 else _LN2_64
-    r = m.mad(whole, m.c(-ln2[1]), m.mad(whole, m.c(-ln2[0]), x))
+    return m.mad(whole, m.c(-ln2[1]), m.mad(whole, m.c(-ln2[0]), x)), n
+
+
+def _exp_parts(m: Math, x: Value) -> tuple[Value, Value]:
+    """``e**x`` as ``e**r * 2**n``: the power of ``r``, and ``n`` by its low bits."""
+    r, n = _reduced(m, x)
     return _exp_reduced(m, r), n
 
 
@@ -53,7 +58,12 @@ def _exp_normal(m: Math, x: Value) -> Value:
 def exp_within(m: Math, x: Value) -> Value:
     """``e**x`` for arguments up to 87 (float64: 708) in magnitude, and NaN."""
     power, n = _exp_parts(m, x)
-    return m.mul(power, m.from_bits(m.b.op("add", m.exponent(n), m.to_bits_of_constant(1.0))))
+    return m.mul(power, _two_to(m, n))
+
+
+def _two_to(m: Math, n: Value) -> Value:
+    """``2**n`` for an ``n`` given by its low bits, within the exponents of normal numbers."""
+    return m.from_bits(m.b.op("add", m.exponent(n), m.to_bits_of_constant(1.0)))
 
 
 _EXPM1_32 = (
@@ -64,10 +74,9 @@ _EXPM1_32 = (
 
 def _expm1_within(m: Math, x: Value) -> Value:
     """``e**x - 1`` for float32 arguments up to 87 in magnitude, and NaN, with the accuracy of a small result."""
-    whole, n = m.nearest(x, _LOG2E)
-    r = m.mad(whole, m.c(-_LN2_32[1]), m.mad(whole, m.c(-_LN2_32[0]), x))
+    r, n = _reduced(m, x)
     below = m.mad(m.mul(r, r), m.poly(r, _EXPM1_32), r)  # e**r - 1
-    power = m.from_bits(m.b.op("add", m.exponent(n), m.to_bits_of_constant(1.0)))
+    power = _two_to(m, n)
     return m.mad(below, power, m.sub(power, m.c(1)))
 
 

@@ -117,7 +117,7 @@ class ContractionRule(Operands):
     # -------------------------------------------------------------------------------------------------------- many rows
 
     def _packed(self, at: dict[Var, Expr]) -> Stmt:
-        if self.pairs or not (multiplies_pairs(self.c, self.target) and self._rows_are_counted()):
+        if not (multiplies_pairs(self.c, self.target) and self._rows_are_counted()):
             return self._packed_panels(at)
         joined = ContractionRule(self.c, self.target, self.epilogue, pairs=True)
         made = joined._packed_panels(at)

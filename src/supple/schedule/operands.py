@@ -94,6 +94,10 @@ class Operands:
         low = intrinsic("bitwise_and", value(first), E.const(0xFFFF, "int32"))
         return intrinsic("bitwise_or", low, intrinsic("shift_left", high, E.const(16, "int32")))
 
+    def element(self, value: Callable[[Expr], Expr], k: Expr) -> Expr:
+        """What is copied of an operand for one step of the reduction."""
+        return self.pair(value, k) if self.pairs else value(k)
+
     def multiply_add(self, a: Expr, b: Expr, sum_: Expr) -> Expr:
         """One step of the sum."""
         if self.pairs:
@@ -153,8 +157,7 @@ class Operands:
 
         def copy(r: Expr, k: Expr) -> Stmt:
             from_, place = E.Add(row, r), L.add(first, k)
-            value = self.pair(lambda i: self.left(at, from_, i), place) if self.pairs else self.left(at, from_, place)
-            return L.store(copies, (k, r), value)
+            return L.store(copies, (k, r), self.element(lambda i: self.left(at, from_, i), place))
 
         if self.c.nest.axis(operand_load(self.c.left).indices[-1]) is self.k:
             fill = L.loop("r", tile.rows, lambda r: strips(count, (self.many.lanes,), lambda k: copy(r, k)))
@@ -173,8 +176,7 @@ class Operands:
         def copy(panel: Expr, k: Expr, column: Expr) -> Stmt:
             first = L.mul(L.add(block.first_panel, panel), width)
             row, j = L.add(block.first_k, k), L.add(first, column)
-            value = self.pair(lambda i: self.right(at, i, j), row) if self.pairs else self.right(at, row, j)
-            return L.store(packed, (panel, k, column), value)
+            return L.store(packed, (panel, k, column), self.element(lambda i: self.right(at, i, j), row))
 
         def down(first: Expr, rows: Expr | int) -> Stmt:  # read along the columns, which are contiguous
             return L.loop("jo", whole, lambda panel: L.loop("k", rows, lambda k: L.unrolled(

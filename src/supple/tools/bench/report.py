@@ -127,7 +127,7 @@ def markdown(whole: dict[str, Any]) -> str:
             if best is None or share is None:
                 lines.append(f"| {row['case']} | {_microseconds(row, OURS)} | - | - | - | - |")
                 continue
-            ours = row["times"][OURS]["median"]
+            ours = row["times"][best[0]]["ours"]
             lines.append(
                 f"| {row['case']} | {ours * 1e6:.1f} | {best[0]} | {best[1] * 1e6:.1f} | {best[2]:.2f} | {share:.0%} |"
             )
