@@ -206,7 +206,7 @@ return b""")
     class Watch:
         seen: list[str] = []
 
-        def run_before_pass(self, mod: IRModule, info: transform.Pass) -> None:
+        def run_before_pass(self, mod: IRModule, info: transform.PassInfo) -> None:
             self.seen.append(info.name)
 
     with transform.PassContext(instruments=[Watch()]):

@@ -5,8 +5,8 @@ mod = supple.transform.Sequential([FuseOps(), FuseTIR()])(mod)
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 from supple.build.block_builder import BlockBuilder
@@ -21,137 +21,21 @@ from supple.passes.fuse_ops import MAX_GROUP, fuse_ops
 from supple.passes.fuse_tir import fuse_tir
 from supple.passes.legalize import legalize
 from supple.passes.lift_functions import lift_functions
-
-
-class PassContext:
-    """Settings for the passes that run inside ``with PassContext(...):``.
-
-    ``opt_level``: passes of a higher level are left out of a `Sequential`; ``required_pass`` and ``disabled_pass``
-    name passes that run, or do not, whatever their level; ``config`` holds options by name; ``instruments`` are
-    objects with any of ``enter_pass_ctx()``, ``exit_pass_ctx()``, ``should_run(mod, info)``,
-    ``run_before_pass(mod, info)`` and ``run_after_pass(mod, info)``, where ``info`` is the pass.
-    """
-
-    _stack: list[PassContext] = []
-
-    def __init__(
-        self,
-        opt_level: int = 2,
-        required_pass: Sequence[str] | None = None,
-        disabled_pass: Sequence[str] | None = None,
-        instruments: Sequence[Any] | None = None,
-        config: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.opt_level = opt_level
-        self.required_pass = list(required_pass or ())
-        self.disabled_pass = list(disabled_pass or ())
-        self.instruments = list(instruments or ())
-        self.config = dict(config or {})
-
-    def __enter__(self) -> PassContext:
-        self._tell("enter_pass_ctx")
-        self._stack.append(self)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._stack.pop()
-        self._tell("exit_pass_ctx")
-
-    def _tell(self, event: str, *args: Any) -> None:
-        for instrument in self.instruments:
-            if hasattr(instrument, event):
-                getattr(instrument, event)(*args)
-
-    @staticmethod
-    def current() -> PassContext:
-        """The innermost context, or one with the defaults."""
-        return PassContext._stack[-1] if PassContext._stack else PassContext()
-
-    def allows(self, one: Pass) -> bool:
-        """Whether a pass of a `Sequential` runs here."""
-        if one.name in self.disabled_pass:
-            return False
-        return one.name in self.required_pass or one.opt_level <= self.opt_level
-
-
-class Pass:
-    """A step from module to module. ``name`` and ``opt_level`` are what `PassContext` looks at."""
-
-    def __init__(self, name: str, run: Callable[[IRModule], IRModule], opt_level: int = 0) -> None:
-        self.name = name
-        self.opt_level = opt_level
-        self._run = run
-
-    @property
-    def info(self) -> Pass:
-        """Name and level, under Relax's name for them."""
-        return self
-
-    def __call__(self, mod: IRModule) -> IRModule:
-        """The module after the pass. Raises ``TypeError`` for anything but a module."""
-        if not isinstance(mod, IRModule):
-            raise TypeError(f"{self.name}: expected an IRModule, got {type(mod).__name__}")
-        context = PassContext.current()
-        for instrument in context.instruments:
-            if hasattr(instrument, "should_run") and not instrument.should_run(mod, self):
-                return mod
-        context._tell("run_before_pass", mod, self)
-        result = self._run(mod)
-        if not isinstance(result, IRModule):
-            raise TypeError(f"{self.name}: a pass must return an IRModule, got {type(result).__name__}")
-        context._tell("run_after_pass", result, self)
-        return result
-
-    def __repr__(self) -> str:
-        return f"{self.name}(opt_level={self.opt_level})"
-
-
-class Sequential(Pass):
-    """Passes in order; those that the current `PassContext` leaves out do not run."""
-
-    def __init__(self, passes: Sequence[Pass], opt_level: int = 0, name: str = "Sequential") -> None:
-        self.passes = list(passes)
-        for one in self.passes:
-            if not isinstance(one, Pass):
-                raise TypeError(f"{name}: expected passes, got {one!r}")
-        super().__init__(name, self._all, opt_level)
-
-    def _all(self, mod: IRModule) -> IRModule:
-        for one in self.passes:
-            if PassContext.current().allows(one):
-                mod = one(mod)
-        return mod
-
-
-def module_pass(run: Any = None, opt_level: int = 0, name: str = "") -> Any:
-    """Make a pass of ``run(mod, context)``, or of a class whose objects have ``transform_module(mod, context)``; also
-    as a decorator with arguments."""
-
-    def make(function: Any) -> Any:
-        label = name or getattr(function, "__name__", "pass")
-        if isinstance(function, type):
-            return _class_of_passes(function, label, opt_level)
-        return Pass(label, lambda mod: function(mod, PassContext.current()), opt_level)
-
-    return make if run is None else make(run)
-
-
-def _class_of_passes(made_by: type, label: str, opt_level: int) -> type[Pass]:
-    """A class like ``made_by`` whose objects are passes."""
-
-    class Made(Pass):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            self._inner = made_by(*args, **kwargs)
-            transform = self._inner.transform_module
-            super().__init__(label, lambda mod: transform(mod, PassContext.current()), opt_level)
-
-        def __getattr__(self, attribute: str) -> Any:
-            if attribute == "_inner":
-                raise AttributeError(attribute)
-            return getattr(self._inner, attribute)
-
-    Made.__name__, Made.__doc__ = made_by.__name__, made_by.__doc__
-    return Made
+from supple.passes.manager import (
+    PASSES,
+    DataflowBlockPass,
+    FunctionPass,
+    ModulePass,
+    Pass,
+    PassContext,
+    PassInfo,
+    PrimFuncPass,
+    Sequential,
+    dataflowblock_pass,
+    function_pass,
+    module_pass,
+    prim_func_pass,
+)
 
 
 def LambdaLift() -> Pass:
@@ -189,22 +73,52 @@ def FoldConstant() -> Pass:
     return Pass("FoldConstant", fold_constant)
 
 
+def PrintIR(header: str = "") -> Pass:
+    """Print the module to the standard error, after a line with the header."""
+
+    def run(mod: IRModule) -> IRModule:
+        print(f"PrintIR({header}):\n{mod}", file=sys.stderr)
+        return mod
+
+    return Pass("PrintIR", run)
+
+
 def BindParams(func_name: str, params: Mapping[Any, Any]) -> Pass:
     """Parameters of a function, by name or variable, become constants."""
     return Pass("BindParams", lambda mod: bind_params(mod, func_name, params))
 
 
+for _make in (
+    AnnotateTIROpPattern,
+    DeadCodeElimination,
+    FoldConstant,
+    FuseOps,
+    FuseTIR,
+    LambdaLift,
+    LegalizeOps,
+):
+    PASSES.register(f"relax.transform.{_make.__name__}", _make)
+
 __all__ = [
     "AnnotateTIROpPattern",
     "BindParams",
+    "DataflowBlockPass",
     "DeadCodeElimination",
     "FoldConstant",
+    "FunctionPass",
     "FuseOps",
     "FuseTIR",
     "LambdaLift",
     "LegalizeOps",
+    "ModulePass",
     "Pass",
     "PassContext",
+    "PassInfo",
+    "PrimFuncPass",
+    "PrintIR",
     "Sequential",
+    "dataflowblock_pass",
+    "function_pass",
     "module_pass",
+    "prim_func_pass",
 ]

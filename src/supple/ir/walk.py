@@ -55,7 +55,8 @@ def _statements_below(parent: Node) -> list[Node]:
 def transform(
     root: Node, rewrite: Callable[[Node], Node | None], *, into_types: bool = True, into_expressions: bool = True
 ) -> Node:
-    """Rebuild bottom-up. ``rewrite`` sees each node after its children were rebuilt and returns a replacement or None.
+    """Rebuild bottom-up, first children first. ``rewrite`` sees each node after its children were rebuilt and returns a
+    replacement or None.
 
     Nodes whose children did not change are kept (same object), and shared nodes are rewritten once, so the result
     shares as the input did. With ``into_types`` variables are rebuilt when their types change: definition and uses
@@ -73,7 +74,7 @@ def transform(
             waiting: list[tuple[Node, list[Node] | None]] = [(c, None) for c in below if id(c) not in done]
             if waiting:
                 stack.append((current, below))
-                stack.extend(waiting)
+                stack.extend(reversed(waiting))
                 continue
         if isinstance(current, IRModule) or any(done[id(c)] is not c for c in below):
             rebuilt = _with_children(current, done, into_types)

@@ -3,8 +3,10 @@
 from supple.transform import (
     AnnotateTIROpPattern,
     BindParams,
+    DataflowBlockPass,
     DeadCodeElimination,
     FoldConstant,
+    FunctionPass,
     FuseOps,
     FuseTIR,
     LambdaLift,
@@ -12,14 +14,18 @@ from supple.transform import (
     Pass,
     PassContext,
     Sequential,
+    dataflowblock_pass,
+    function_pass,
     module_pass,
 )
 
 __all__ = [
     "AnnotateTIROpPattern",
     "BindParams",
+    "DataflowBlockPass",
     "DeadCodeElimination",
     "FoldConstant",
+    "FunctionPass",
     "FuseOps",
     "FuseTIR",
     "LambdaLift",
@@ -27,5 +33,7 @@ __all__ = [
     "Pass",
     "PassContext",
     "Sequential",
+    "dataflowblock_pass",
+    "function_pass",
     "module_pass",
 ]
