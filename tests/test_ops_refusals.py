@@ -153,8 +153,8 @@ CALLS = [
     ("R.broadcast_to(m, (4, 2))", "broadcast_to"),
     ("R.broadcast_to(m, (4,))", "broadcast_to: the shape has fewer dimensions than the tensor"),
     ("R.collapse_sum_to(m, (3,))", "collapse_sum: the target does not broadcast"),
-    ("R.layout_transform(v, lambda a: a - 1)", "layout_transform: the map gives negative indices"),
-    ("R.layout_transform(v, lambda a: T.bitwise_and(a, 3) - 2)", "layout_transform: the map gives negative indices"),
+    ("R.layout_transform(v, lambda a: a - 1)", "index_map: the map gives negative indices"),
+    ("R.layout_transform(v, lambda a: T.bitwise_and(a, 3) - 2)", "index_map: the map gives negative indices"),
     ("R.permute_dims(m, [0, 0])", "permute_dims: an axis is given twice"),
     ("R.sum(m, axis=[0, 0])", "sum: an axis is given twice"),
     # linear algebra

@@ -61,11 +61,15 @@ def test_memory_outlives_the_handle():
 
 def test_devices_and_shapes():
     assert supple.cpu() == supple.cpu(0) == Device(1, 0)
-    assert str(supple.cpu()) == "cpu(0)"
-    with pytest.raises(ValueError, match="one CPU"):
-        supple.cpu(1)
-    with pytest.raises(ValueError, match="cuda"):
-        supple.device("cuda")
+    assert str(supple.cpu()) == "cpu:0" and repr(supple.device("cuda:1")) == "device(type='cuda', index=1)"
+    assert supple.device("cuda", 1) == supple.device("cuda:1") and not supple.device("cuda").exist
+    with pytest.raises(NotImplementedError, match="cuda:0 is not supported"):
+        tensor([1.0], supple.device("cuda"))
+    with pytest.raises(NotImplementedError, match="cpu:1 is not supported"):
+        supple.runtime.empty((3,), "float32", supple.cpu(1))
+    with pytest.raises(ValueError, match="'gpu' is unknown"):
+        supple.device("gpu")
+    np.testing.assert_array_equal(tensor([1.0], supple.cpu()).numpy(), [1.0])
     assert ShapeTuple([np.int64(2), 3]) == (2, 3)
     assert repr(ShapeTuple((1,))) == "ShapeTuple([1])"
     with pytest.raises((TypeError, AttributeError)):

@@ -8,16 +8,19 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import supple
 from supple import relax, te, tirx, topi
 from supple.error import DiagnosticError, FieldError, SuppleError
 from supple.ir.structural import structural_equal, structural_hash
+from supple.ir.walk import substitute
 from supple.relax.expr_functor import PyExprMutator, PyExprVisitor, mutator, visitor
 from supple.script import from_source
 from supple.script import ir as I
 from supple.script import relax as R
+from supple.sym.simplify import evaluate
 
 n, m, k, h, w = (tirx.Var(name, "int64") for name in "nmkhw")
 op = relax.op
@@ -528,3 +531,94 @@ for call in (lambda: relax.op.add(a, a, a), lambda: relax.BlockBuilder().emit(a)
 """
     done = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True)
     assert done.stdout.split() == ["TypeError", "DiagnosticError", "AttributeError"], done.stderr
+
+
+# --------------------------------------------------------------------------------------------- maps of indices, buffers
+
+
+def test_index_maps() -> None:
+    blocks = tirx.IndexMap.from_func(lambda i, j: [i // 4, j, i % 4])
+    i = tirx.Var("i", "int32")
+    assert [str(e) for e in blocks.map_indices([i * 4 + 1, 2])] == ['T.Cast("int64", i)', "2", "T.int64(1)"]
+    assert [str(e) for e in blocks.map_shape([17, 8])] == ["5", "8", "4"]
+    assert structural_equal(blocks.map_shape([n, 8])[0], (n + 3) // 4)
+    back = blocks.inverse([16, 8])
+    assert [v.name for v in back.initial_indices] == ["axis0", "j", "axis2"]
+    at = back.initial_indices
+    assert structural_equal(back.final_indices[0], at[0] * 4 + at[2]) and back.final_indices[1] is at[1]
+    assert blocks.is_equivalent_to(tirx.IndexMap.from_func(lambda a, b: [(a * 2) // 8, b, a % 4]))
+    assert not blocks.is_equivalent_to(tirx.IndexMap.from_func(lambda a, b: [a // 4, b, b % 4]))
+    assert not blocks.is_equivalent_to(tirx.IndexMap.from_func(lambda a, b: [a, b]))
+    with pytest.raises(SuppleError, match="not one to one"):
+        blocks.inverse([15, 8])
+    with pytest.raises(ValueError, match="expected 2 extents"):
+        blocks.map_shape([4])
+    named = tirx.IndexMap.from_func(lambda a: [a // 4, a % 4], inverse_index_map=lambda a, b: [a * 4 + b])
+    assert named.inverse([16]) is named.inverse_index_map
+    assert str(tirx.IndexMap.from_func(lambda *at: at[::-1], ndim=2).initial_indices) == "(i_0, i_1)"
+    with pytest.raises(TypeError, match="by position"):
+        tirx.IndexMap.from_func(lambda *, a: [a])
+
+
+@pytest.mark.parametrize(
+    ("mapping", "shape"),
+    [
+        (lambda i: [i // 4, i % 4], (14,)),
+        (lambda i: [i // 4, i % 4], (15,)),
+        (lambda i: [i // 4, i % 4], (16,)),
+        (lambda i, j: [i // 4, j // 8, i % 4, j % 8], (6, 11)),
+        (lambda i, j: [j // 2, i, j % 2], (1, 5)),
+        (lambda i: [i // 8, i // 2 % 4, i % 2], (11,)),
+        (lambda i, j: [i * 5 + j], (3, 5)),
+    ],
+)
+def test_padded_index_maps_by_counting(mapping: Any, shape: tuple[int, ...]) -> None:
+    index_map = tirx.IndexMap.from_func(mapping)
+    back, padding = index_map.non_surjective_inverse(shape)
+    dims = tuple(int(d) for d in index_map.map_shape(shape))
+    reached = {
+        tuple(evaluate(e, {}) for e in index_map.map_indices([supple.tirx.const(x, "int64") for x in at])): at
+        for at in np.ndindex(shape)
+    }
+    for at in np.ndindex(dims):
+        values = dict(zip(back.initial_indices, at, strict=True))
+        assert bool(holds(padding, values)) == (at not in reached), (at, padding)
+        if at in reached:
+            assert tuple(evaluate(e, values) for e in back.final_indices) == reached[at]
+
+
+def holds(condition: Any, values: Any) -> bool:
+    fixed = {v: tirx.const(x, "int64") for v, x in values.items()}
+    return bool(supple.arith.Analyzer().simplify(substitute(condition, fixed)).value)
+
+
+def test_tensors_move_by_an_index_map() -> None:
+    blocks = tirx.IndexMap.from_func(lambda i, j: [i // 4, j, i % 4])
+    data = np.arange(16, dtype="int32").reshape(8, 2)
+    moved = blocks.map_tensor(supple.runtime.tensor(data))
+    np.testing.assert_array_equal(moved.numpy(), data.reshape(2, 4, 2).transpose(0, 2, 1))
+    assert isinstance(blocks.map_ndarray(data), np.ndarray)
+    with pytest.raises(SuppleError, match="some places have no element"):
+        blocks.map_tensor(data[:7])
+
+
+def test_methods_of_buffers() -> None:
+    i, j = tirx.Var("i", "int32"), tirx.Var("j", "int32")
+    b = tirx.decl_buffer((4, 8), "float32", name="b")
+    assert str(b.vload([i, j])) == "b[i, j]" and str(b.vload([i, j], "float32x4").ty.dtype) == "float32x4"
+    assert str(b.vstore([i, 1], 2.0).value) == "T.float32(2.0)"
+    assert str(b.offset_of([i, j])) == "(i * 8 + j,)" and str(b.offset_of([1, 2])) == "(10,)"
+    strided = tirx.decl_buffer((4, 8), name="s", strides=[16, 1], elem_offset=i)
+    assert str(strided.offset_of([i, j])) == "(i * 17 + j,)" and str(strided.elem_offset) == "i"
+    assert str(strided.strides) == "(16, 1)" and strided.scope() == "global"
+    assert [str(f.shape) for f in (b.get_flattened_buffer(), strided.get_flattened_buffer())] == ["(32,)", "(64,)"]
+    line = tirx.decl_buffer((4,), name="c")
+    assert line.get_flattened_buffer() is line and line.data_alignment == 64 and line.offset_factor == 1
+    with pytest.raises(ValueError, match="b has 2 dimensions, got 1"):
+        b.vload([i])
+    with pytest.raises(TypeError, match="holds float32, asked for int32"):
+        b.vload([i, j], "int32")
+    with pytest.raises(NotImplementedError, match=r"b\.access_ptr"):
+        b.access_ptr("r")
+    with pytest.raises(TypeError, match="only buffers have it"):
+        i.vload([0])

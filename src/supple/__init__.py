@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from supple import arith, error, ops, relax, runtime, script, te, tirx, topi, transform
-    from supple.base.target import target as Target
+    from supple.base.named_target import NamedTarget as Target
     from supple.driver import compile, lower
     from supple.ir.module import IRModule
     from supple.runtime.device import cpu, device
@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 
 _NAMES: dict[str, tuple[str, str | None]] = {
     "IRModule": ("supple.ir.module", "IRModule"),
-    "Target": ("supple.base.target", "target"),
+    "Target": ("supple.base.named_target", "NamedTarget"),
     "arith": ("supple.arith", None),
     "compile": ("supple.driver", "compile"),
     "cpu": ("supple.runtime.device", "cpu"),

@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from typing import Any
 from supple.base import dtypes
 from supple.base.config import config
 from supple.base.errors import DiagnosticError, NotSupportedError
+from supple.base.named_target import NamedTarget, machine_of
 from supple.base.target import Target
-from supple.base.target import target as make_target
 from supple.codegen import program_cache
 from supple.codegen.host import emit_host
 from supple.codegen.host_emitter import entry_symbol
@@ -47,7 +47,8 @@ from supple.passes.plan_memory import plan_memory
 from supple.passes.specialize import specialize
 from supple.passes.to_host import to_host
 from supple.runtime.abi import ErrorSite
-from supple.runtime.executable import Executable, Program, WatchedExecutable
+from supple.runtime.executable import Executable, WatchedExecutable
+from supple.runtime.program import Program
 from supple.runtime.signature import (
     AnySpec,
     CallableSpec,
@@ -135,12 +136,12 @@ class Context:
 
 def compile(
     mod: IRModule | Function | PrimFunc,
-    target: str | Target = "llvm",
+    target: str | Target | NamedTarget | Mapping[str, Any] | None = None,
     *,
     results: str = "match",
     dump: str | Path | None = None,
 ) -> Executable:
-    """Compile a module, or a single function, for a target.
+    """Compile a module, or a single function, for a target: by default ``Target.current()``, else this machine.
 
     ``results`` fixes how array results appear: ``"match"`` (as the first array argument), ``"numpy"``, ``"tensor"``
     or ``"torch"``. ``dump`` is a directory that receives the module after every step (default: ``SUPPLE_DUMP``).
@@ -151,7 +152,7 @@ def compile(
     Raises `DiagnosticError` for a module that is not well formed, `NotSupportedError` naming what native code cannot
     do yet, ``ValueError`` for an unknown target.
     """
-    machine = make_target(target)
+    machine = machine_of(target)
     if not machine.is_host:
         raise NotSupportedError(f"target {machine} is not this machine: code for it cannot be loaded here")
     context = Context(dump_dir=Path(dump) if dump is not None else config.dump_dir)
@@ -184,13 +185,15 @@ def _watched(mod: IRModule, target: Target, results: str, alias: str | None, pre
     return WatchedExecutable(executable, made.loops, made.packed)
 
 
-def lower(mod: IRModule | Function | PrimFunc, target: str | Target = "llvm") -> IRModule:
+def lower(
+    mod: IRModule | Function | PrimFunc, target: str | Target | NamedTarget | Mapping[str, Any] | None = None
+) -> IRModule:
     """The module just before code generation: ``call_tir`` and scheduled loop functions, printable and runnable.
 
     Raises what `compile` raises for a module that is not well formed.
     """
     with _collections.fewer():
-        return run_passes(_as_module(mod)[0], make_target(target))
+        return run_passes(_as_module(mod)[0], machine_of(target))
 
 
 def run_passes(mod: IRModule, target: Target, context: Context | None = None) -> IRModule:
@@ -250,7 +253,7 @@ def _generate(mod: IRModule, target: Target, context: Context, results: str, ali
     closures = tuple(_info(mod, name, name, True) for name in host.closures)
     return Program(
         tuple(objects), functions, tuple(host.constants), tuple(sites), tuple(host.calls), readable, results,
-        context.timings, closures,
+        context.timings, closures, (target.arch, *(f for f in target.features.split(",") if f.startswith("+"))),
     )  # fmt: skip
 
 

@@ -135,8 +135,15 @@ LetStmt = Bind
 def decl_buffer(shape: Any, dtype: str | None = None, name: str = "buffer", scope: str = "", **rest: Any) -> Var:
     """A buffer variable; ``rest`` are ``data``, ``strides``, ``elem_offset``, ``align``. Shapes of ints are int32."""
     dims = shape if isinstance(shape, (list, tuple)) else (shape,)
-    return Buffer(name, tuple(d if isinstance(d, Expr) else const(d) for d in dims), dtype or "float32",
-                  scope or "global", **rest)  # fmt: skip
+    if "strides" in rest:
+        rest["strides"] = _scalars(rest["strides"] or ())
+    if rest.get("elem_offset") is not None:
+        (rest["elem_offset"],) = _scalars((rest["elem_offset"],))
+    return Buffer(name, _scalars(dims), dtype or "float32", scope or "global", **rest)
+
+
+def _scalars(values: Any) -> tuple[Expr, ...]:
+    return tuple(v if isinstance(v, Expr) else const(v) for v in values)
 
 
 def all(*args: Expr) -> Expr:

@@ -22,7 +22,7 @@ from supple.base.target import Target
 from supple.ir.module import IRModule
 from supple.ir.op import Op
 from supple.ir.serialize import fingerprint
-from supple.runtime.executable import Program
+from supple.runtime.program import Program
 
 LARGEST = 256 << 20  # bytes of one program: larger ones are mostly weights, which are quicker to pack than to read
 

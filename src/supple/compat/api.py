@@ -6,13 +6,13 @@ from typing import Any
 
 from supple import driver
 from supple.base.errors import NotSupportedError
-from supple.base.target import target as make_target
+from supple.base.named_target import NamedTarget
 from supple.ir.structural import find_mismatch
 from supple.runtime.device import Device, device
 from supple.runtime.tensor import tensor
 
 
-def compile(mod: Any, target: Any = "llvm", **options: Any) -> Any:
+def compile(mod: Any, target: Any = None, **options: Any) -> Any:
     """`supple.compile` with results of `supple.runtime.Tensor`, as scripts written for TVM expect."""
     return driver.compile(mod, target, results="tensor", **options)
 
@@ -33,7 +33,7 @@ def make_node(type_key: str, **fields: Any) -> dict[str, Any]:
 
 def device_from_target(target: Any, dev_id: int = 0) -> Device:
     """The device that code for a target runs on."""
-    return device(make_target(target).kind, dev_id)
+    return device(NamedTarget(target).kind.device, dev_id)
 
 
 def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = False) -> tuple[str, str] | None:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from supple.base import dtypes
 from supple.base.source import Span
+from supple.ir.buffer_methods import BufferMethods
 from supple.ir.node import Expr, Node, Role, Type, as_tuple, define, ignored, node, set_field
 from supple.ir.operators import BUILD, Operators
 from supple.ir.types import BufferType, PrimType, StringType, TensorType, TupleType, prim_type
@@ -34,7 +35,7 @@ class ExprWithOps(Operators, Expr):
 
 
 @node
-class Var(ExprWithOps):
+class Var(BufferMethods, ExprWithOps):
     """A variable of either level. Its identity is the object; the name is a hint for printing."""
 
     name: str = ignored()
@@ -64,12 +65,6 @@ class Var(ExprWithOps):
     def shape(self) -> tuple[Expr, ...]:
         """The shape of a buffer variable, or the known shape of a tensor variable."""
         return _shape_of(self)
-
-    def scope(self) -> str:
-        """The storage scope of a buffer variable."""
-        if not isinstance(self.ty, BufferType):
-            raise TypeError(f"{self.name} is not a buffer")
-        return self.ty.scope
 
 
 @node

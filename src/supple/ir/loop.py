@@ -339,12 +339,14 @@ class IndexMap(Node):
     ) -> IndexMap:
         """The map of a Python function of indices, which returns an index or several. ``ndim`` is needed for
         ``*args``. Raises ``TypeError`` for a function that returns anything else."""
-        spec = inspect.signature(mapping).parameters.values()
-        names = [p.name for p in spec if p.kind is p.POSITIONAL_OR_KEYWORD]
+        spec = tuple(inspect.signature(mapping).parameters.values())
+        names = [p.name for p in spec if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        if any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in spec):
+            raise TypeError("index_map: the function takes its indices by position")
         if any(p.kind is p.VAR_POSITIONAL for p in spec):
             if ndim is None:
                 raise TypeError("index_map: the number of indices must be given for a function of *indices")
-            names += [f"i{n}" for n in range(len(names), ndim)]
+            names += [f"i_{n}" for n in range(ndim - len(names))]
         indices = tuple(Var(name, prim_type(index_dtype)) for name in names)
         result = mapping(*indices)
         items = result if isinstance(result, (tuple, list)) else (result,)
@@ -356,8 +358,38 @@ class IndexMap(Node):
             inverse_index_map = IndexMap.from_func(inverse_index_map, len(final), index_dtype=index_dtype)
         return IndexMap(indices, final, inverse_index_map)
 
-    def map_indices(self, indices: Sequence[Any]) -> list[Expr]:
-        """The final indices for given initial ones."""
+    def map_indices(self, indices: Sequence[Any]) -> tuple[Expr, ...]:
+        """The final indices for given initial ones, simplified."""
+        found: tuple[Expr, ...] = METHODS["index_map.map_indices"](self, indices)
+        return found
+
+    def map_shape(self, shape: Sequence[Any]) -> tuple[Expr, ...]:
+        """The shape that a shape is mapped to: blocks are whole, so 17 in blocks of 4 gives 5 blocks."""
+        found: tuple[Expr, ...] = METHODS["index_map.map_shape"](self, shape)
+        return found
+
+    def inverse(self, shape: Sequence[Any]) -> IndexMap:
+        """The map back, over a shape of extents (or ranges from 0). Raises a `TypeCheckError` where there is none."""
+        found: IndexMap = METHODS["index_map.inverse"](self, shape)
+        return found
+
+    def non_surjective_inverse(self, shape: Sequence[Any]) -> tuple[IndexMap, Expr]:
+        """The map back, and a condition on the final indices that holds where no element is mapped to."""
+        found: tuple[IndexMap, Expr] = METHODS["index_map.non_surjective_inverse"](self, shape)
+        return found
+
+    def is_equivalent_to(self, other_map: IndexMap) -> bool:
+        """Whether another map gives the same final indices for all initial ones."""
+        return bool(METHODS["index_map.is_equivalent_to"](self, other_map))
+
+    def map_tensor(self, arr_src: Any) -> Any:
+        """An array or `Tensor` with its elements in the map's order."""
+        return METHODS["index_map.map_tensor"](self, arr_src)
+
+    map_ndarray = map_tensor
+
+    def mapped(self, indices: Sequence[Any]) -> list[Expr]:
+        """The final indices for given initial ones, as the map writes them."""
         if len(indices) != len(self.initial_indices):
             raise ValueError(f"index_map: expected {len(self.initial_indices)} indices, got {len(indices)}")
         given = {id(v): as_expr(i, v.dtype) for v, i in zip(self.initial_indices, indices)}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import importlib
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar, dataclass_transform
 
@@ -119,7 +120,25 @@ def as_tuple(of: Node, name: str) -> None:
         set_field(of, name, () if value is None else tuple(value))
 
 
-METHODS: dict[str, Callable[..., Any]] = {}
+class _Methods(dict[str, Callable[..., Any]]):
+    """Functions by name; the module that has one is imported when it is missing."""
+
+    def __missing__(self, name: str) -> Callable[..., Any]:
+        importlib.import_module(_FILLED_BY[name.partition(".")[0]])
+        return self[name] if name in self else _no_method(name)
+
+
+def _no_method(name: str) -> Callable[..., Any]:
+    raise KeyError(f"no method {name!r} of nodes")
+
+
+_FILLED_BY = {
+    "buffer": "supple.sym.buffers",
+    "index_map": "supple.sym.index_map",
+    "is_base_of": "supple.analysis.graph",
+    "specialize": "supple.build.functions",
+}
+METHODS: dict[str, Callable[..., Any]] = _Methods()
 """Methods of nodes that need what is above this level, by name; filled there."""
 
 _printer: list[Callable[..., str]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from supple.base.target import Target
+from supple.base.named_target import NamedTarget
 from supple.ir import graph as G
 from supple.ir import types as Ty
 from supple.ir.expr import FloatImm, IntImm, Var
@@ -150,8 +150,19 @@ class TypePrinter:
             parts.append(f"index_dtype={quote(dtype)}")
         return f"T.index_map({', '.join(parts)})"
 
-    def _target(self, target: Target) -> str:
-        return f"T.target({quote(target.spec)})"
+    def _target(self, target: NamedTarget) -> str:
+        given = target.export() if self.style.all_attributes else target.given()
+        if set(given) == {"kind"}:
+            return f"T.target({quote(target.kind.name)})"
+        return f"T.target({self._config(given)})"
+
+    def _config(self, value: Any) -> str:
+        """A target's dict as Relax writes it: sorted keys, lists."""
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{quote(k)}: {self._config(v)}" for k, v in sorted(value.items())) + "}"
+        if isinstance(value, (list, tuple)):
+            return "[" + ", ".join(self._config(v) for v in value) + "]"
+        return quote(value) if isinstance(value, str) else str(value)
 
     def _distributed_type(self, ty: Ty.DTensorType) -> str:
         tensor = ty.tensor_ty
@@ -236,7 +247,7 @@ _ATTRIBUTES: dict[type, Callable[[TypePrinter, Any], str]] = {
     Device: TypePrinter._device,
     CommReducer: TypePrinter._reducer,
     IndexMap: TypePrinter._index_map,
-    Target: TypePrinter._target,
+    NamedTarget: TypePrinter._target,
 }
 _TYPES: dict[type[Type], Callable[[TypePrinter, Any], str]] = {
     Ty.TensorType: TypePrinter._tensor_type,

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from supple.base.errors import SuppleError
+from supple.base.named_target import NamedTarget
 from supple.base.source import Span
-from supple.base.target import Target
 from supple.ir import expr, graph, loop, types
 from supple.ir.module import IRModule
 from supple.ir.node import Node, is_node_class
@@ -145,7 +145,7 @@ _ENCODERS: tuple[tuple[Any, Encode], ...] = (
     (dict, lambda v, ids: {"d": [[_encode(k, ids), _encode(x, ids)] for k, x in v.items()]}),
     (float, lambda v, ids: {"f": v.hex() if v == v else "nan"}),
     (enum.Enum, lambda v, ids: {"e": [type(v).__name__, v.name]}),
-    (Target, lambda v, ids: {"target": v.spec}),
+    (NamedTarget, lambda v, ids: {"target": v.given()}),
     (Device, lambda v, ids: {"device": [v.device_type, v.index]}),
     (Span, lambda v, ids: {"s": [v.file, v.line, v.column, v.end_line, v.end_column]}),
     ((np.ndarray, np.generic), _encode_array),
@@ -177,7 +177,7 @@ _DECODERS: dict[str, Callable[[Any, list[Node]], Any]] = {
     "f": lambda content, nodes: float("nan") if content == "nan" else float.fromhex(content),
     "e": lambda content, nodes: _ENUMS[content[0]][content[1]],
     "s": lambda content, nodes: Span(*content),
-    "target": lambda content, nodes: Target.parse(content),
+    "target": lambda content, nodes: NamedTarget(content),
     "device": lambda content, nodes: Device(*content),
     "a": _decode_array,
 }

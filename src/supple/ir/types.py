@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from supple.base.dtypes import check_dtype
+from supple.base.named_target import NamedTarget
 from supple.ir.node import Expr, Node, Type, as_tuple, ignored, node, set_field
 
 SHAPE_OF: dict[str, Callable[[Any], Any]] = {}
@@ -39,6 +40,11 @@ class VDevice(Node):
     target: Any = None
     vdevice_id: int = 0
     memory_scope: str = "global"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.target, NamedTarget):
+            given = self.target.given()
+            set_field(self, "target", given if len(given) > 1 else given["kind"])
 
     @property
     def kind(self) -> str:

@@ -37,7 +37,7 @@ from supple.passes.host_values import (
     nbytes_of,
 )
 from supple.runtime.abi import ErrorSite
-from supple.runtime.executable import PackedCall
+from supple.runtime.program import PackedCall
 from supple.sym.simplify import SHAPES, product
 
 # ----------------------------------------------------------------------------------------------------- loop functions

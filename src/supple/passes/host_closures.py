@@ -18,7 +18,7 @@ from supple.ops import forms
 from supple.passes.host_lowering import Handler, Lowering, declared_type, type_of
 from supple.passes.host_values import ObjectValue, TupleValue, Value
 from supple.runtime.abi import ErrorSite
-from supple.runtime.executable import PackedCall
+from supple.runtime.program import PackedCall
 
 
 def function_value(low: Lowering, e: GlobalVar, var: Var | None) -> Value:

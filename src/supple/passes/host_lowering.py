@@ -40,7 +40,7 @@ from supple.passes.host_values import (
     shape_text,
 )
 from supple.runtime.abi import ErrorSite, Kind
-from supple.runtime.executable import PackedCall
+from supple.runtime.program import PackedCall
 from supple.sym.simplify import SHAPES
 
 

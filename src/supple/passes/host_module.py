@@ -12,7 +12,7 @@ from supple.ir.host import HostFunction
 from supple.ir.loop import PrimFunc
 from supple.ir.types import BufferType
 from supple.passes.noalias import has_opaque_accesses, written_places
-from supple.runtime.executable import PackedCall
+from supple.runtime.program import PackedCall
 
 
 @dataclass

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import re
 import struct
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,13 +18,15 @@ import numpy as np
 from supple.base.errors import ArgumentError, ExecutionError, InternalError
 from supple.base.registry import did_you_mean
 from supple.runtime import abi
-from supple.runtime.abi import ErrorSite, Status
+from supple.runtime.abi import Status
 from supple.runtime.activation import Activation, fail_assertion, print_values, require_headroom
 from supple.runtime.boxing import RESULT_KINDS, box, box_none, describe
 from supple.runtime.closure import Closure
 from supple.runtime.entry import FastEntry
+from supple.runtime.library import load_program, save_program
 from supple.runtime.native import Library, load_objects, runtime
 from supple.runtime.packed import get_global_func
+from supple.runtime.program import PackedCall, Program
 from supple.runtime.signature import (
     FunctionInfo,
     TensorSpec,
@@ -36,41 +39,6 @@ from supple.runtime.signature import (
 from supple.runtime.tensor import NDArray
 
 _KEPT_ACTIVATIONS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class PackedCall:
-    """A call from compiled code into Python. ``kind`` says what is called:
-
-    * ``"registered"``: the registered function ``name``; ``"context"``: the same, with the running machine first;
-    * ``"function"``: nothing; the result is the registered function itself;
-    * ``"invoke"``: the first argument; ``"partial"``: nothing; the result is the first argument with the others fixed;
-    * ``"print"``, ``"assert"``: what ``R.print`` and ``R.assert_op`` do, with a ``format``.
-    """
-
-    name: str
-    format: str = ""
-    kind: str = "registered"
-
-
-@dataclass(eq=False)
-class Program:
-    """All that was compiled, as plain data: what an artifact stores.
-
-    ``objects`` is object code; ``functions`` are the entries; ``constants`` the tensors it refers to by index;
-    ``sites`` the places that can fail; ``calls`` the calls into Python; ``text`` the host functions for reading;
-    ``closures`` the functions that are used as values.
-    """
-
-    objects: tuple[bytes, ...]
-    functions: tuple[FunctionInfo, ...]
-    constants: tuple[NDArray | str | None, ...] = ()
-    sites: tuple[ErrorSite, ...] = ()
-    calls: tuple[PackedCall, ...] = ()
-    text: str = ""
-    results: str = "match"
-    timings: Mapping[str, float] = field(default_factory=dict)
-    closures: tuple[FunctionInfo, ...] = ()
 
 
 class Executable:
@@ -115,6 +83,19 @@ class Executable:
     def __contains__(self, name: object) -> bool:
         return name in self._functions
 
+    def export_library(self, file_name: str | os.PathLike[str], **options: Any) -> None:
+        """Write the compiled module to a file, which `load_module` reads on machines of the same kind.
+
+        It is Supple's own kind of file (object code and plain data), whatever its name ends in. Raises ``TypeError``
+        for options, which are those of a C compiler in Relax."""
+        if options:
+            raise TypeError(f"export_library: unknown option {next(iter(options))!r}: no other compiler is called")
+        save_program(self.program, file_name)
+
+    def jit(self) -> Executable:
+        """The executable itself: its code is loaded already."""
+        return self
+
     def as_text(self) -> str:
         """The functions and the host code that calls the kernels, for reading."""
         heads = "\n".join(str(info) for info in self.program.functions)
@@ -138,6 +119,15 @@ class Executable:
             function = CompiledFunction(self, info, self._library.addresses[info.symbol])
             self._closures[index] = function
         return function.call_captured(closure, args, named)
+
+
+def load_module(path: str | os.PathLike[str]) -> Executable:
+    """The executable that `Executable.export_library` wrote to a file.
+
+    Raises ``FileNotFoundError`` when there is none, `LibraryError` (a ``ValueError``) for a file that is no compiled
+    program or was damaged, `NotSupportedError` for one that is for another processor. A file holds machine code: load
+    only what you trust."""
+    return Executable(load_program(path))
 
 
 @dataclass(frozen=True)

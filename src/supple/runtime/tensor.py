@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from supple.base import dtypes
 from supple.runtime import dlpack
-from supple.runtime.device import Device, cpu
+from supple.runtime.device import Device, cpu, require_cpu
 
 NDArray = npt.NDArray[Any]
 
@@ -112,8 +112,13 @@ class ShapeTuple(tuple[int, ...]):
         return f"ShapeTuple({list(self)})"
 
 
-def tensor(data: object, dtype: str | None = None, device: Device | None = None) -> Tensor:
-    """A new tensor that holds a copy of ``data`` (array, nested list, number, or anything with DLPack)."""
+def tensor(data: object, dtype: str | Device | None = None, device: Device | None = None) -> Tensor:
+    """A new tensor that holds a copy of ``data`` (array, nested list, number, or anything with DLPack).
+
+    The device, which must be the CPU, may come second, as in Relax. Raises `NotSupportedError` for any other."""
+    if isinstance(dtype, Device):
+        dtype, device = None, dtype
+    require_cpu(device, "tensor")
     array = as_array(data) if _is_array_like(data) else np.array(data)
     if dtype is None and not _is_array_like(data) and array.dtype == np.float64:
         dtype = "float32"
@@ -122,6 +127,7 @@ def tensor(data: object, dtype: str | None = None, device: Device | None = None)
 
 def empty(shape: Sequence[int], dtype: str = "float32", device: Device | None = None) -> Tensor:
     """A new tensor with arbitrary contents."""
+    require_cpu(device, "empty")
     sizes = tuple(s.__index__() for s in shape)
     if math.prod(sizes) > (1 << 62):
         raise MemoryError(f"a tensor of shape {sizes} does not fit in memory")

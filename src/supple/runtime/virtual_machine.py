@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from supple.base.errors import NotSupportedError
-from supple.runtime.device import Device
+from supple.runtime.device import Device, require_cpu
 from supple.runtime.executable import MACHINE, RUNNING, CompiledFunction, Executable
 from supple.runtime.instructions import InstructionExecutable, InstructionFunction
 from supple.runtime.packed import get_global_func, register_global_func, remove_global_func
@@ -88,8 +88,8 @@ class VirtualMachine:
         if options:
             raise TypeError(f"VirtualMachine: unknown option {next(iter(options))!r}")
         devices = [device] if isinstance(device, Device) else list(device or ())
-        if any(not isinstance(d, Device) for d in devices):
-            raise TypeError(f"VirtualMachine: expected a device such as supple.cpu(), got {device!r}")
+        for one in devices:
+            require_cpu(one, "VirtualMachine")
         self.module = executable
         if not isinstance(executable.machine(), VirtualMachine):
             executable.machine = weakref.ref(self)

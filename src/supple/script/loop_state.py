@@ -12,8 +12,8 @@ import numpy as np
 
 from supple.base import dtypes
 from supple.base.errors import TypeCheckError
+from supple.base.named_target import NamedTarget
 from supple.base.source import Span
-from supple.base.target import Target
 from supple.ir.expr import (
     Var,
     const,
@@ -212,7 +212,7 @@ def plain(value: Any) -> Any:
         return type(value)(plain(v) for v in value)
     if isinstance(value, dict):
         return {as_name(k, "a key"): plain(v) for k, v in value.items()}
-    if value is None or isinstance(value, (bool, int, float, str, Node, Target, Device)):
+    if value is None or isinstance(value, (bool, int, float, str, Node, NamedTarget, Device)):
         return value
     if isinstance(value, np.generic):
         return value.item()

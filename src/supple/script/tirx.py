@@ -8,8 +8,8 @@ from typing import Any
 
 from supple.base import dtypes
 from supple.base.errors import NotSupportedError
+from supple.base.named_target import NamedTarget
 from supple.base.registry import did_you_mean
-from supple.base.target import Target
 from supple.ir import expr as _expr
 from supple.ir import intrinsics as _intrinsics
 from supple.ir.expr import ExprLike, as_expr, match_dtypes, scalar_dtype
@@ -260,15 +260,9 @@ def index_map(mapping: Any, *, inverse_index_map: Any = None, index_dtype: Any =
     )
 
 
-def target(target_config: Any, host: Any = None) -> Target:
+def target(target_config: Any, host: Any = None) -> NamedTarget:
     """A target as a value: ``T.target("llvm -mcpu=skylake")``, or a dict with its ``kind`` and options."""
-    if isinstance(target_config, dict):
-        known = {k: v for k, v in target_config.items() if k in ("mcpu", "mtriple", "num-cores") and v}
-        features = target_config.get("mattr") or []
-        if features:
-            known["mattr"] = features if isinstance(features, str) else ",".join(features)
-        target_config = " ".join([str(target_config.get("kind", "")), *(f"-{k}={v}" for k, v in known.items())])
-    return Target.parse(target_config)
+    return NamedTarget(target_config, host)
 
 
 def tvm_storage_sync(storage_scope: Any, is_load: Any = False, num_blocks: Any = -1) -> Expr:
@@ -324,7 +318,7 @@ __all__ = sorted(
     [name for name in globals() if not name.startswith("_") and name not in (
         "Any", "annotations", "OPS", "dtypes", "NotSupportedError", "did_you_mean", "Expr", "ExprLike", "LoopDecorator",
         "DtypeForm", "Form", "MetaVar", "as_dtype", "as_expr", "match_dtypes", "scalar_dtype", "MacroForm",
-        "Callable", "inspect", "CommReducer", "IndexMap", "Target", "PointerType", "prim_type",
+        "Callable", "inspect", "CommReducer", "IndexMap", "NamedTarget", "PointerType", "prim_type",
     )]
     + list(_DTYPES)
     + list(_PLAIN)
