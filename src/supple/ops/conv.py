@@ -94,12 +94,21 @@ class _Plan:
                 )
         return self.out.arrange(data[self.data.outer], outputs, sizes)
 
+    def result_dims(self, data: Sequence[Expr], kernel: Sequence[Expr]) -> list[Expr]:
+        """The extents of the result's axes, from those of the operands'."""
+        plain = self.result(self.data.joined_dims(data), self.kernel.joined_dims(kernel))
+        return self.out.split_dims(plain)
+
 
 def _meaning(layout: Layout, values: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
     return values[layout.outer], values[layout.channel], [values[a] for a in layout.spatial]
 
 
 def _lower(plan: _Plan, data: te.TensorValue, weight: te.TensorValue) -> te.TensorValue:
+    return plan.out.split(_lower_plain(plan, plan.data.joined(data), plan.kernel.joined(weight)))
+
+
+def _lower_plain(plan: _Plan, data: te.TensorValue, weight: te.TensorValue) -> te.TensorValue:
     inner, outputs = plan.channels(data.shape, weight.shape)
     dims = plan.result(data.shape, weight.shape)
     dtype = plan.dtype or data.dtype
@@ -182,11 +191,12 @@ def _transposed_load(plan: _Plan, data: te.TensorValue, n: Any, c: Any, place: A
 def _ref(plan: _Plan, data: Any, weight: Any) -> Any:
     dtype = plan.dtype or dtypes.from_numpy(data.dtype)
     wide = dtypes.to_numpy(wide_dtype(dtype))
+    data, weight = plan.data.joined_array(data), plan.kernel.joined_array(weight)
     x = np.transpose(data, (plan.data.outer, plan.data.channel, *plan.data.spatial)).astype(wide)
     w = np.transpose(weight, (plan.kernel.outer, plan.kernel.channel, *plan.kernel.spatial)).astype(wide)
     result = (_ref_transposed if plan.transposed else _ref_forward)(plan, x, w)
     order = np.argsort([plan.out.outer, plan.out.channel, *plan.out.spatial])
-    return np.transpose(result, order).astype(dtypes.to_numpy(dtype))
+    return plan.out.split_array(np.transpose(result, order).astype(dtypes.to_numpy(dtype)))
 
 
 def _ref_forward(plan: _Plan, x: Any, w: Any) -> Any:
@@ -246,12 +256,12 @@ def _met(x: Any, axis: int, size: int, offset: int, stride: int) -> Any:
 
 def _infer(plan: _Plan, data: TensorType, weight: TensorType) -> Type:
     dtype = plan.dtype or same_dtype(plan.name, data, weight)
-    ndim = plan.spatial + 2
-    for what, t in (("data", data), ("weight", weight)):
-        if t.ndim not in (-1, ndim):
-            fail(f"{plan.name}: {what} must have {ndim} dimensions", f"{ndim} dimensions", f"{t.ndim} dimensions")
+    plan.data.require_rank("data", data)
+    plan.kernel.require_rank("weight", weight)
     a, b = tensor_dims(data), tensor_dims(weight)
-    return TensorType(None, dtype, ndim) if a is None or b is None else tensor(plan.result(a, b), dtype)
+    if a is None or b is None:
+        return TensorType(None, dtype, plan.out.rank)
+    return tensor(tuple(plan.result_dims(a, b)), dtype)
 
 
 def _samples(spatial: int, transposed: bool) -> list[Sample]:
@@ -272,6 +282,17 @@ def _samples(spatial: int, transposed: bool) -> list[Sample]:
             padding=1,
         ),
     ]
+    found.append(
+        sample(
+            (1, 2, *([3] * spatial), 2),
+            (2, 2, *([2] * spatial), 2, 3),
+            data_layout=f"NC{letters}2c",
+            kernel_layout=f"{'IO' if transposed else 'OI'}{letters}2i3o",
+            out_layout=f"N{letters}C3c",
+        )
+    )
+    found.append(sample(shape(1, 4), shape(4, 3, size=2) if transposed else shape(3, 4, size=2),
+                        out_layout=f"NC{letters}2c"))  # fmt: skip
     if transposed:
         found.append(sample(shape(1, 2), shape(2, 3, size=3), strides=2, padding=1, output_padding=1))
     return found
@@ -326,7 +347,8 @@ def _declare(spatial: int, transposed: bool) -> Op:
     rule.__doc__ = (
         f"{'Transposed convolution' if transposed else 'Convolution'} (cross-correlation) over {spatial} dimension(s), "
         "as PyTorch defines it. ``padding``: one number, one a dimension, or all befores then all afters. Layouts are "
-        f"orders of N, C, {', '.join(letters)} and O, I, {', '.join(letters)}. Narrower floats than float32 are summed "
+        f"orders of N, C, {', '.join(letters)} and O, I, {', '.join(letters)}; an axis may be "
+        f"split (NC{letters}16c, where 0 fills the last block of a result). Narrower floats than float32 are summed "
         "in float32. Where the kernel meets no data there is a 0, and its product counts."
     )
     sizes = ("strides", "dilation", "output_padding") if transposed else ("strides", "dilation")

@@ -27,7 +27,7 @@ from supple.ops.normalize import wide_dtype
 from supple.ops.pool import POOL_SIZES, POOL_TEXT, PoolPlan, by_meaning, count_inside, ref_taps, window_spots
 from supple.ops.reduce import reduce_tensor
 from supple.ops.requirements import require_shape
-from supple.ops.shapes import normalize_axis, require_rank, same_dtype
+from supple.ops.shapes import normalize_axis, same_dtype
 from supple.sym.relate import tensor, tensor_dims
 
 # ---------------------------------------------------------------------------------------------------------------- marks
@@ -227,6 +227,7 @@ def _narrowed(total: te.TensorValue, dtype: str) -> te.TensorValue:
 
 
 def _pool_ref(plan: PoolPlan, output_grad: Any, data: Any, average: bool) -> Any:
+    output_grad, data = plan.out.joined_array(output_grad), plan.data.joined_array(data)
     wide = dtypes.widened(data).dtype
     x = np.transpose(data, (plan.data.outer, plan.data.channel, *plan.data.spatial))
     g = np.transpose(output_grad, (plan.out.outer, plan.out.channel, *plan.out.spatial)).astype(wide)
@@ -242,7 +243,7 @@ def _pool_ref(plan: PoolPlan, output_grad: Any, data: Any, average: bool) -> Any
             values = np.array([x[(n, c, *spot)] for spot in where])
             out[(n, c, *where[int(np.argmax(values))])] += g[(n, c, *place)]
     order = np.argsort([plan.data.outer, plan.data.channel, *plan.data.spatial])
-    return np.transpose(out, order).astype(data.dtype)
+    return plan.data.split_array(np.transpose(out, order).astype(data.dtype))
 
 
 def _pool_samples() -> list[Sample]:
@@ -252,6 +253,7 @@ def _pool_samples() -> list[Sample]:
         sample((1, 1, 2, 3), ties, pool_size=[2, 2]),
         sample((1, 1, 3, 3), (1, 1, 5, 5), pool_size=[3, 3], strides=[2, 2], padding=[1, 1], count_include_pad=True),
         sample((1, 3, 3, 1), (1, 5, 5, 1), pool_size=2, strides=2, ceil_mode=True, layout="NHWC"),
+        sample((1, 2, 2, 2, 2), (1, 2, 4, 4, 2), pool_size=2, strides=2, layout="NCHW2c"),
         sample((1, 1, 3, 3), (1, 1, 5, 5), pool_size=2, dilation=2),
     ]
 
@@ -274,15 +276,18 @@ def _pool_backward(average: bool) -> Op:
         attrs = {k: v for k, v in locals().items() if k not in ("data", "output_grad", "name")}
         floating(name, data)
         same_dtype(name, output_grad, data)
-        for what, t in (("data", data), ("output_grad", output_grad)):
-            require_rank(name, what, t, 4)
-        dims = tensor_dims(data)
-        if dims is not None:
-            pooled = PoolPlan(name, 2, attrs).result(dims)
-            _fits(name, output_grad, tensor(pooled, data.dtype), "the pool's result")
+        plan = PoolPlan(name, 2, attrs)
+        plan.out.require_rank("output_grad", output_grad)
+        pooled = plan.result_type(data)
+        if pooled.shape is not None:
+            _fits(name, output_grad, pooled, "the pool's result")
         return data
 
-    lower: Callable[..., Any] = _avg_lower if average else _max_lower
+    plainly: Callable[..., Any] = _avg_lower if average else _max_lower
+
+    def lower(plan: PoolPlan, output_grad: te.TensorValue, data: te.TensorValue) -> te.TensorValue:
+        return plan.data.split(plainly(plan, plan.out.joined(output_grad), plan.data.joined(data)))
+
     rule.__doc__ = f"The gradient of `nn.{'avg' if average else 'max'}_pool2d` with respect to its data" + (
         "." if average else ", which goes to the first greatest element of each window."
     )

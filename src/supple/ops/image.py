@@ -19,10 +19,10 @@ from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.activation import floating
 from supple.ops.declare import Sample, Shape, ShapeOf, fail, operator, sample
+from supple.ops.layouts import parse_layout
 from supple.ops.manipulate import shape_rank, shape_values
 from supple.ops.normalize import wide_dtype
 from supple.ops.requirements import require_equal
-from supple.ops.resize import spatial_axes
 from supple.ops.shapes import require_rank, same_dtype
 from supple.sym.relate import tensor, tensor_dims
 
@@ -41,10 +41,9 @@ class _Sampling:
         letters = "".join(c for c in "DHW" if c in layout)
         if letters not in ("HW", "DHW"):
             fail(f"{name}: unknown layout", "an order of NCHW or NCDHW", repr(layout))
-        self.axes, self.rank = spatial_axes(name, layout, letters)
-        if self.rank != len(letters) + 2:
-            fail(f"{name}: blocked layouts have no meaning here", "an order of NCHW or NCDHW", repr(layout))
-        self.batch, self.channel = layout.index("N"), layout.index("C")
+        self.layout = parse_layout(name, layout, "NC", len(letters))
+        self.axes, self.batch, self.channel = self.layout.spatial, self.layout.outer, self.layout.channel
+        self.grid_rank = len(letters) + 2
         for what, value, known in (("method", method, tuple(_TAPS)), ("padding_mode", padding_mode, _PADDING)):
             if value not in known:
                 fail(f"{name}: unknown {what}", " or ".join(repr(k) for k in known), repr(value))
@@ -100,6 +99,10 @@ def _sample_lower(
     data: te.TensorValue, grid: te.TensorValue, method: str, layout: str, padding_mode: str, align_corners: bool
 ) -> te.TensorValue:
     plan = _Sampling(method, layout, padding_mode, align_corners)
+    return plan.layout.split(_sample_plain(plan, plan.layout.joined(data), grid))
+
+
+def _sample_plain(plan: _Sampling, data: te.TensorValue, grid: te.TensorValue) -> te.TensorValue:
     wide = wide_dtype(data.dtype)
     spatial = len(plan.axes)
     extents = [data.shape[a] for a in plan.axes]
@@ -110,7 +113,7 @@ def _sample_lower(
         for axis in range(spatial):
             value = cast(wide, grid[(n, int64(spatial - 1 - axis), *p)])
             at = _coordinate(plan, value, extents[axis], wide)
-            if method != "bicubic":  # whose taps are brought in one by one
+            if plan.method != "bicubic":  # whose taps are brought in one by one
                 at = _settled(plan, at, extents[axis], wide)
             found = at if found is None else E.Select(E.EQ(d, int64(axis)), at, found)
         assert found is not None
@@ -123,7 +126,7 @@ def _sample_lower(
     def body(*i: Any) -> Expr:
         batch, p = i[plan.batch], [i[a] for a in plan.axes]
         total: Expr | None = None
-        for taps in itertools.product(range(_TAPS[method]), repeat=spatial):
+        for taps in itertools.product(range(_TAPS[plan.method]), repeat=spatial):
             index: list[Any] = list(i)
             weight: Expr | None = None
             inside: Expr | None = None
@@ -196,6 +199,7 @@ def _settled_ref(plan: _Sampling, at: Any, extent: int) -> Any:
 def _sample_ref(data: Any, grid: Any, method: str, layout: str, padding_mode: str, align_corners: bool) -> Any:
     plan = _Sampling(method, layout, padding_mode, align_corners)
     order = (plan.batch, plan.channel, *plan.axes)
+    data = plan.layout.joined_array(data)
     x = dtypes.widened(np.transpose(data, order))
     places = dtypes.widened(grid)[:, ::-1]  # x, y, z -> z, y, x
     lines = []
@@ -233,7 +237,7 @@ def _sample_ref(data: Any, grid: Any, method: str, layout: str, padding_mode: st
         index = [np.where(inside, i, 0) for i in index]
         value = np.moveaxis(x[(batch, slice(None), *index)], -1, 1) if math.prod(x.shape) else out
         out = out + np.where(inside[:, None], value * np.broadcast_to(weight, inside.shape)[:, None], 0)
-    return np.transpose(out, np.argsort(order)).astype(data.dtype)
+    return plan.layout.split_array(np.transpose(out, np.argsort(order)).astype(data.dtype))
 
 
 def _sample_samples() -> list[Sample]:
@@ -241,6 +245,7 @@ def _sample_samples() -> list[Sample]:
     volume = np.linspace(-1.2, 1.3, 3 * 2 * 2, dtype="float32").reshape(1, 3, 1, 2, 2)
     return [
         sample((2, 2, 3, 4), grid),
+        sample((2, 1, 3, 4, 2), grid, layout="NCHW2c"),
         sample((2, 1, 3, 4), grid, method="bicubic", padding_mode="reflection"),
         sample((2, 3, 4, 2), grid, layout="NHWC", method="nearest", padding_mode="border", align_corners=True),
         sample((1, 1, 3, 2, 4), volume, layout="NCDHW", padding_mode="reflection", align_corners=True),
@@ -274,16 +279,17 @@ def grid_sample(
     floating(name, data)
     floating(name, grid)
     same_dtype(name, data, grid)
-    for what, t in (("data", data), ("grid", grid)):
-        require_rank(name, what, t, plan.rank)
-    dims, places = tensor_dims(data), tensor_dims(grid)
+    plan.layout.require_rank("data", data)
+    require_rank(name, "grid", grid, plan.grid_rank)
+    given, places = tensor_dims(data), tensor_dims(grid)
     if places is not None:
         text = f"{name}: the grid's channels are coordinates"
-        require_equal(text, int64(plan.rank - 2), places[1], f"{plan.rank - 2} channels")
-    if dims is None or places is None:
-        return TensorType(None, data.dtype, plan.rank)
+        require_equal(text, int64(plan.grid_rank - 2), places[1], f"{plan.grid_rank - 2} channels")
+    if given is None or places is None:
+        return TensorType(None, data.dtype, plan.layout.rank)
+    dims = plan.layout.joined_dims(given)
     require_equal(f"{name}: data and grid have different batches", dims[plan.batch], places[0])
-    return tensor(plan.result(dims, places), data.dtype)
+    return tensor(tuple(plan.layout.split_dims(plan.result(dims, places))), data.dtype)
 
 
 # ---------------------------------------------------------------------------------------------------------- affine_grid

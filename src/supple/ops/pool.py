@@ -65,6 +65,14 @@ class PoolPlan:
                 fail(f"{self.name}: the window is larger than the padded data", "at least one window", str(size.value))
         return self.out.arrange(dims[self.data.outer], dims[self.data.channel], sizes)
 
+    def result_type(self, data: TensorType) -> TensorType:
+        """The type of the result."""
+        self.data.require_rank("data", data)
+        dims = tensor_dims(data)
+        if dims is None:
+            return TensorType(None, data.dtype, self.out.rank)
+        return tensor(tuple(self.out.split_dims(self.result(self.data.joined_dims(dims)))), data.dtype)
+
 
 def window_spots(plan: PoolPlan, place: Sequence[Expr], taps: Sequence[Expr]) -> list[Expr]:
     """Where each tap of the window at ``place`` lies in the data."""
@@ -163,6 +171,7 @@ def ref_taps(plan: PoolPlan, place: Sequence[int], extents: Sequence[int]) -> tu
 
 
 def _ref(plan: PoolPlan, data: Any, average: bool) -> Any:
+    data = plan.data.joined_array(data)
     kind = dtypes.widened(data).dtype if average else data.dtype
     x = np.transpose(data, (plan.data.outer, plan.data.channel, *plan.data.spatial)).astype(kind)
     sizes = [int(plan.out_extent(int64(x.shape[2 + d]), d).value) for d in range(plan.spatial)]  # type: ignore[attr-defined]
@@ -177,7 +186,7 @@ def _ref(plan: PoolPlan, data: Any, average: bool) -> Any:
             count = padded if plan.count_include_pad else window.shape[-1]
             out[(slice(None), slice(None), *place)] = window.sum(axis=-1) / max(count, 1)
     order = np.argsort([plan.out.outer, plan.out.channel, *plan.out.spatial])
-    return np.transpose(out, order).astype(data.dtype)
+    return plan.out.split_array(np.transpose(out, order).astype(data.dtype))
 
 
 POOL_TEXT = RelaxText(first=("pool_size", "strides", "dilation", "padding"))
@@ -203,14 +212,11 @@ def _pool(spatial: int, average: bool) -> Op:
         attrs = {k: v for k, v in locals().items() if k not in ("data", "plan")}
         if average:
             floating(name, data)
-        if data.ndim not in (-1, spatial + 2):
-            fail(f"{name}: wrong rank", f"{spatial + 2} dimensions", f"{data.ndim} dimensions")
-        dims = tensor_dims(data)
-        pooled = PoolPlan(name, spatial, attrs)
-        return TensorType(None, data.dtype, spatial + 2) if dims is None else tensor(pooled.result(dims), data.dtype)
+        return PoolPlan(name, spatial, attrs).result_type(data)
 
     def lower(data: te.TensorValue, **attrs: Any) -> te.TensorValue:
-        return (_avg_lower if average else _max_lower)(PoolPlan(name, spatial, attrs), data)
+        plan = PoolPlan(name, spatial, attrs)
+        return plan.out.split((_avg_lower if average else _max_lower)(plan, plan.data.joined(data)))
 
     def shape(size: int) -> tuple[int, ...]:
         return (1, 2, *([size] * spatial))
@@ -231,6 +237,8 @@ def _pool(spatial: int, average: bool) -> Op:
             sample(shape(4), pool_size=3, strides=2, ceil_mode=True),
             sample(shape(5), pool_size=2, dilation=2, strides=1),
             sample((1, *([4] * spatial), 2), pool_size=2, strides=2, layout="N" + _LETTERS[spatial] + "C"),
+            sample((1, 2, *([4] * spatial), 2), pool_size=2, strides=2, layout="NC" + _LETTERS[spatial] + "2c"),
+            sample(shape(4), pool_size=2, out_layout="NC" + _LETTERS[spatial] + "3c2w"),
         ],
         relax_text=POOL_TEXT,
         settle_attrs=settle_window(spatial, "layout", POOL_SIZES),
@@ -256,16 +264,20 @@ def _adaptive(spatial: int) -> Op:
     def rule(data: TensorType, output_size: Axes = None, layout: str = letters, out_layout: str | None = None) -> Type:
         floating(name, data)
         inner, outer = (parse_layout(name, text, "NC", spatial) for text in (layout, out_layout or layout))
-        dims = tensor_dims(data)
-        if data.ndim not in (-1, spatial + 2):
-            fail(f"{name}: wrong rank", f"{spatial + 2} dimensions", f"{data.ndim} dimensions")
-        if dims is None:
-            return TensorType(None, data.dtype, spatial + 2)
+        inner.require_rank("data", data)
+        given = tensor_dims(data)
+        if given is None:
+            return TensorType(None, data.dtype, outer.rank)
+        dims = inner.joined_dims(given)
         sizes = sizes_of(dims, inner, output_size)
-        return tensor(outer.arrange(dims[inner.outer], dims[inner.channel], sizes), data.dtype)
+        plain = outer.arrange(dims[inner.outer], dims[inner.channel], sizes)
+        return tensor(tuple(outer.split_dims(plain)), data.dtype)
 
     def lower(data: te.TensorValue, output_size: Axes, layout: str, out_layout: str | None) -> te.TensorValue:
         inner, outer = (parse_layout(name, text, "NC", spatial) for text in (layout, out_layout or layout))
+        return outer.split(lower_plain(inner.joined(data), output_size, inner, outer))
+
+    def lower_plain(data: te.TensorValue, output_size: Axes, inner: Layout, outer: Layout) -> te.TensorValue:
         sizes = sizes_of(data.shape, inner, output_size)
         wide = wide_dtype(data.dtype)
         extents = [data.shape[a] for a in inner.spatial]
@@ -309,6 +321,7 @@ def _adaptive(spatial: int) -> Op:
 
     def ref(data: Any, output_size: Axes, layout: str, out_layout: str | None) -> Any:
         inner, outer = (parse_layout(name, text, "NC", spatial) for text in (layout, out_layout or layout))
+        data = inner.joined_array(np.asarray(data))
         x = np.transpose(data, (inner.outer, inner.channel, *inner.spatial))
         wide = dtypes.widened(x)
         given = sizes_of([int64(s) for s in data.shape], inner, output_size)
@@ -322,7 +335,7 @@ def _adaptive(spatial: int) -> Op:
             parts = part.reshape(*x.shape[:2], math.prod(part.shape[2:]))
             out[(slice(None), slice(None), *place)] = mean_ref(parts, (-1,), False)
         order = np.argsort([outer.outer, outer.channel, *outer.spatial])
-        return np.transpose(out, order).astype(data.dtype)
+        return outer.split_array(np.transpose(out, order).astype(data.dtype))
 
     rule.__doc__ = (
         f"Averages over windows that divide {spatial} dimension(s) into ``output_size`` parts, as PyTorch defines it: "
@@ -337,6 +350,7 @@ def _adaptive(spatial: int) -> Op:
             sample((1, 2, *([5] * spatial)), output_size=3),
             sample((2, 1, *([4] * spatial)), output_size=1),
             sample((1, *([4] * spatial), 2), output_size=2, layout="N" + _LETTERS[spatial] + "C"),
+            sample((1, 2, *([4] * spatial), 2), output_size=2, layout="NC" + _LETTERS[spatial] + "2c"),
         ],
         settle_attrs=settle_window(spatial, "layout", ("output_size",)),
     )(rule)

@@ -48,6 +48,8 @@ def _image_ref(region: Any, x: Any) -> Any:
 
 def _infer(name: str, data: TensorType, rois: TensorType, pooled_size: Axes, scale: float, layout: str) -> Type:
     plan = parse_layout(name, layout, "NC", 2)
+    if plan.is_split:
+        fail(f"{name}: layouts with split axes are not taken", "an order of NCHW", repr(layout))
     sizes = per_dimension(name, "pooled_size", pooled_size, 2)
     if any(s < 1 for s in sizes):
         fail(f"{name}: pooled_size must be positive", "sizes from 1", str(sizes))
