@@ -9,7 +9,7 @@ from host_tools import build, machine, op, sym, tensor
 import supple
 from supple.error import ArgumentError, ExecutionError, NotSupportedError, TypeCheckError
 from supple.ir.expr import LT, Add, Call, FloorDiv, FloorMod, Max, Min, Mul, Sub, TupleGetItem, Var, int64
-from supple.ir.graph import Function, SeqExpr, ShapeExpr, Tuple, constant
+from supple.ir.graph import BindingBlock, Function, SeqExpr, ShapeExpr, Tuple, VarBinding, constant
 from supple.ir.types import ShapeType, TensorType, prim_type
 from supple.ops.calls import call_packed, call_tir
 from supple.script import tirx as T
@@ -285,7 +285,8 @@ def test_a_callee_checks_what_was_not_proved():
     mod = build([Var("a", tensor(4))], lambda bb, a: bb.emit(op("add", a, a)), "inner")
     inner = mod.get_global_var("inner")
     x = Var("x", TensorType(None, "float32", 1))
-    body = SeqExpr((), Call(inner, (x,), ty=tensor(4)))
+    y = Var("y", tensor(4))
+    body = SeqExpr((BindingBlock((VarBinding(y, Call(inner, (x,), ty=tensor(4))),)),), y)
     mod["main"] = Function((x,), body, tensor(4), True, {"global_symbol": "main"})
     vm = machine_unchecked(mod)
     np.testing.assert_array_equal(vm["main"](np.ones(4, "f4")), [2, 2, 2, 2])

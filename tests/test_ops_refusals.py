@@ -211,7 +211,10 @@ CALLS = [
     ("R.nn.adaptive_avg_pool2d(m, 2)", "nn.adaptive_avg_pool2d: data must have 4 dimensions"),
     ("R.image.resize2d(u, (2, 2, 2))", "a size for each spatial dimension"),
     ("R.image.grid_sample(x, R.zeros((1, 2, 6, 6), 'float32'), layout='NC')", "image.grid_sample: unknown layout"),
-    ("R.image.grid_sample(x, R.zeros((1, 2, 6, 6), 'float32'), layout='NCHW4c')", "image.grid_sample: data must have 5 dimensions"),
+    (
+        "R.image.grid_sample(x, R.zeros((1, 2, 6, 6), 'float32'), layout='NCHW4c')",
+        "image.grid_sample: data must have 5 dimensions",
+    ),
     ("R.image.grid_sample(x, R.zeros((1, 2, 6, 6), 'float32'), method='odd')", "image.grid_sample: unknown method"),
     (
         "R.image.grid_sample(R.zeros((1, 2, 3, 3, 3), 'float32'), R.zeros((1, 3, 3, 3, 3), 'float32'), layout='NCDHW', "

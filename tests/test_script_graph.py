@@ -453,7 +453,10 @@ def test_names_that_clash_or_are_no_identifiers(names):
     for var, name in zip([*func.params, *(b.var for b in bindings(func))], (first, second, first, second)):
         object.__setattr__(var, "name", name)
     round_trip(func)
-    round_trip(IRModule({f"{first}!": func.without_attr("global_symbol"), second or "other": func}))
+    other = second or "other"
+    round_trip(
+        IRModule({f"{first}!": func.without_attr("global_symbol"), other: func.with_attr("global_symbol", other)})
+    )
 
 
 def test_functions_named_alike_when_spelled():

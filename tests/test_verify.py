@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import supple
+from supple import relax
 from supple.base.errors import DiagnosticError
 from supple.ir import loop as L
 from supple.ir.expr import BufferLoad, Call, DataflowVar, Range, Var, const, int64
@@ -30,8 +32,10 @@ from supple.ir.graph import (
 from supple.ir.loop import Buffer, BufferStore, For, ForKind, IfThenElse, IterVar, PrimFunc, SBlock, SBlockRealize
 from supple.ir.module import IRModule
 from supple.ir.op import Op
+from supple.ir.structural import structural_equal
 from supple.ir.types import PointerType, TensorType, prim_type
 from supple.ops import calls  # declares the operators
+from supple.script import from_source
 from supple.verify import loops, well_formed
 
 F32 = TensorType(ShapeExpr((int64(4),)), "float32")
@@ -236,3 +240,79 @@ def test_depth_and_length_are_no_limit() -> None:
         e = e + 1
     func = PrimFunc((A,), loop(BufferStore(A, const(0.0, "float32"), (e,))))
     well_formed.check_module(IRModule({"k": func}))
+
+
+# ------------------------------------------------------------------------------------- modules that are built by hand
+
+F4 = relax.TensorType((4,), "float32")
+
+
+def by_hand(params: Any, blocks: Any, result: Any, ret: Any = F4, name: str = "main", **attrs: Any) -> IRModule:
+    function = relax.Function(params, relax.SeqExpr(blocks, result), ret, True, attrs)
+    return IRModule({name: function})
+
+
+def added(a: Any, b: Any) -> Any:
+    return relax.BlockBuilder().normalize(relax.op.add(a, b))
+
+
+def test_names_of_functions_agree() -> None:
+    x = relax.Var("x", F4)
+    relax.analysis.well_formed(by_hand([x], [], x))
+    relax.analysis.well_formed(by_hand([x], [], x, global_symbol="main"))
+    with pytest.raises(DiagnosticError, match="another global_symbol"):
+        relax.analysis.well_formed(by_hand([x], [], x, global_symbol="other"))
+
+
+def test_functions_have_variables_of_their_own() -> None:
+    n = supple.tirx.Var("n", "int64")
+    x, y, z = relax.Var("x", F4), relax.Var("y", relax.TensorType((n,))), relax.Var("z", relax.TensorType((n,)))
+    for first, second, shared in ((x, x, "x"), (y, z, "n")):
+        mod = by_hand([first], [], first, first.ty)
+        mod.update(by_hand([second], [], second, second.ty, name="other"))
+        with pytest.raises(DiagnosticError, match=f"{shared} belongs to two functions, main and other"):
+            relax.analysis.well_formed(mod)
+        assert not relax.analysis.check_well_formed(mod)
+        supple.lower(mod)  # which does not mind
+
+
+def test_dataflow_parameters_and_results_in_normal_form() -> None:
+    x, a = relax.Var("x", F4), relax.DataflowVar("a", F4)
+    pair = relax.TupleType([F4, F4])
+    for mod, message in (
+        (by_hand([a], [], a), "a is a dataflow variable, but a parameter"),
+        (by_hand([x], [], added(x, x)), "a result is not in normal form"),
+        (by_hand([x], [], relax.TupleGetItem(relax.Tuple([x, x]), 0)), "a result is not in normal form"),
+        (by_hand([x], [], relax.Tuple([added(x, x), x]), pair), "a nested call is not bound"),
+    ):
+        with pytest.raises(DiagnosticError, match=message):
+            relax.analysis.well_formed(mod)
+    relax.analysis.well_formed(by_hand([x], [], relax.Tuple([x, relax.Tuple([x])]), None))
+
+
+def test_types_of_external_functions() -> None:
+    x = relax.Var("x", F4)
+    plain, typed = relax.ExternFunc("e"), relax.ExternFunc("e", relax.FuncType([F4], F4))
+    assert (str(plain.ty), plain.ty.purity, typed.ty.purity) == ("R.Callable()", False, True)
+    with pytest.raises(TypeError, match="expected a function's type"):
+        relax.ExternFunc("e", F4)
+    bb = relax.BlockBuilder()
+    assert str(bb.normalize(relax.Call(plain, [x])).ty) == "R.Any"
+    assert structural_equal(bb.normalize(relax.Call(typed, [x])).ty, F4)
+    with pytest.raises(DiagnosticError, match="e takes 1 arguments, got 2"):
+        bb.normalize(relax.Call(typed, [x, x]))
+    call = "@R.function\ndef f(x: R.Tensor((4,), 'float32'), g: {}):\n    y = g(x)\n    return y\n"
+    from_source(call.format("R.Callable(purity=True)"))
+    from_source(call.format("R.Callable((R.Tensor((4,), 'float32'),), R.Any)"))
+    for opaque in ("R.Callable", "R.Callable()", "R.Callable(ret=R.Any)"):
+        with pytest.raises(DiagnosticError, match="marked pure"):
+            from_source(call.format(opaque))
+        from_source(call.format(opaque).replace("@R.function", "@R.function(pure=False)"))
+    bound = (
+        "@R.function\ndef f(x: R.Tensor((4,), 'float32')):\n    g = R.ExternFunc('e', R.Callable((R.Any,), R.Any))\n"
+    )
+    made = from_source(f"{bound}    return x\n")
+    for style in ("supple", "relax"):
+        again = from_source(made.script(style=style))
+        assert structural_equal(again, made)
+        assert again.body.blocks[0].bindings[0].value.ty.params is not None

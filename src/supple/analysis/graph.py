@@ -29,7 +29,7 @@ from supple.ir.walk import free_symbols, post_order, substitute
 from supple.sym.relate import assignable, common, erase, tensor_dims
 from supple.verify.events import operands
 from supple.verify.purity import is_pure_call
-from supple.verify.well_formed import check_module
+from supple.verify.well_formed import check_module, variables_belong_to_one_function
 from supple.verify.well_formed import well_formed as _well_formed
 
 
@@ -346,9 +346,13 @@ def collect_non_negative_expressions(ty: Type) -> list[Expr]:
 
 def well_formed(obj: IRModule | Function | PrimFunc, check_ty: bool = True) -> None:
     """Raise `DiagnosticError` for the first rule that is broken."""
-    check_module(obj if isinstance(obj, IRModule) else IRModule.from_expr(obj))
+    module = obj if isinstance(obj, IRModule) else IRModule.from_expr(obj)
+    check_module(module)
+    for fault in variables_belong_to_one_function(module):
+        raise fault
 
 
 def check_well_formed(obj: IRModule | Function | PrimFunc, check_ty: bool = True) -> bool:
     """Whether every rule holds."""
-    return _well_formed(obj)
+    module = obj if isinstance(obj, IRModule) else IRModule.from_expr(obj)
+    return _well_formed(module) and next(variables_belong_to_one_function(module), None) is None

@@ -37,7 +37,7 @@ def _infer_call(call: Call) -> Type:
             if op.infer is None:
                 raise TypeCheckError(f"{op.name} has no type rule and cannot be used at graph level")
             return op.infer(call)
-        if isinstance(op, ExternFunc):
+        if isinstance(op, ExternFunc) and (call.ty_args or op.ty is None or getattr(op.ty, "params", None) is None):
             return packed_result(call.ty_args)
         return _infer_function_call(call)
     except DiagnosticError as error:
@@ -57,7 +57,7 @@ def packed_result(ty_args: tuple[Type, ...]) -> Type:
 
 def _infer_function_call(call: Call) -> Type:
     op = call.op
-    name = getattr(op, "name_hint", "the function")
+    name = getattr(op, "name_hint", getattr(op, "global_symbol", "the function"))
     ty = infer(op)
     if isinstance(ty, AnyType):
         return AnyType()

@@ -152,10 +152,20 @@ class GlobalVar(Expr):
 
 @node
 class ExternFunc(ExprWithOps):
-    """A function registered by name with ``register_global_func``."""
+    """A function registered by name with ``register_global_func``. Where no type is given, it takes anything, gives
+    anything and may have effects. Raises ``TypeError`` for a type of anything but a function."""
 
     global_symbol: str
     ty: Type | None = ignored(default=None)
+
+    def __post_init__(self) -> None:
+        if self.ty is None:
+            set_field(self, "ty", _OPAQUE)
+        elif not isinstance(self.ty, FuncType):
+            raise TypeError(f"ExternFunc {self.global_symbol}: expected a function's type, got {self.ty}")
+
+
+_OPAQUE = FuncType.opaque_func()
 
 
 # ---------------------------------------------------------------------------------------------------------- bindings

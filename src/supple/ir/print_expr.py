@@ -403,7 +403,8 @@ class ExprPrinter(TypePrinter):
 
     def _extern(self, e: G.ExternFunc) -> Any:
         yield from ()
-        return f"R.ExternFunc({quote(e.global_symbol)})", ATOM, 0
+        ty = "" if getattr(e.ty, "params", None) is None else f", {self.type(e.ty)}"
+        return f"R.ExternFunc({quote(e.global_symbol)}{ty})", ATOM, 0
 
     def _operator_value(self, e: Op) -> Any:
         yield from ()

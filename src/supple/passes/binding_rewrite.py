@@ -7,12 +7,12 @@ from supple.build.infer import infer
 from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var
 from supple.ir.graph import Binding, DataflowBlock, Function, MatchCast, Tuple, VarBinding
 from supple.ir.module import IRModule
-from supple.ir.node import Expr, replace
-from supple.ir.walk import pre_order, substitute
+from supple.ir.node import Expr, Node, children, replace
+from supple.ir.walk import pre_order, substitute, transform
 
 
 class DataflowBlockRewrite:
-    """Edits one dataflow block of a function; the edited block and function are new nodes::
+    """Edits one dataflow block of a function, wherever it stands; the edited block and function are new nodes::
 
     rewrite = DataflowBlockRewrite(block, func)
     rewrite.add(relax.op.add(x, y), name="z")
@@ -22,29 +22,35 @@ class DataflowBlockRewrite:
     """
 
     def __init__(self, dfb: DataflowBlock, root_fn: Function) -> None:
-        if all(dfb is not block for block in root_fn.body.blocks):
+        if not isinstance(dfb, DataflowBlock) or not isinstance(root_fn, Function):
+            given = f"{type(dfb).__name__} and {type(root_fn).__name__}"
+            raise TypeError(f"DataflowBlockRewrite: expected a dataflow block and its function, got {given}")
+        places = [n for n, block in enumerate(_dataflow_blocks(root_fn)) if block is dfb]
+        if not places:
             raise DiagnosticError("DataflowBlockRewrite: the block is not one of the function's", rule="rewrite")
-        self.dfb = dfb
         self.root_fn = root_fn
-        self._position = next(i for i, block in enumerate(root_fn.body.blocks) if block is dfb)
+        self._place = places[0]
+
+    @property
+    def dfb(self) -> DataflowBlock:
+        """The block as edited so far."""
+        return _dataflow_blocks(self.root_fn)[self._place]
 
     def add_binding(self, binding: Binding) -> None:
-        """Append a binding. Raises ``ValueError`` when its variable is bound in the block already."""
-        if any(b.var is binding.var for b in self._bindings()):  # type: ignore[attr-defined]
-            raise DiagnosticError(f"add_binding: {binding.var.name} is bound already", rule="rewrite")  # type: ignore[attr-defined]
-        self._put((*self.dfb.bindings, binding))
+        """Put a binding after all that it uses (the second, where that is nothing of the block). Raises ``ValueError`` when its variable is bound already."""
+        var: Var = binding.var  # type: ignore[attr-defined]
+        bindings = list(self._bindings())
+        if any(b.var is var for b in bindings):
+            raise DiagnosticError(f"add_binding: {var.name} is bound already", rule="rewrite")
+        used = {id(n) for n in pre_order(binding.value) if isinstance(n, Var)}  # type: ignore[attr-defined]
+        last = max((n for n, b in enumerate(bindings) if id(b.var) in used), default=0)
+        self._put((*bindings[: last + 1], binding, *bindings[last + 1 :]))
 
     def add(self, expr: Expr, name: str | None = None, is_dfvar: bool = False) -> None:
-        """Append ``name = expr``; the variable is visible only in the block when ``is_dfvar``."""
+        """Bind an expression, after all that it uses; the variable is visible only in the block when ``is_dfvar``."""
         value = replace(expr, ty=infer(expr)) if isinstance(expr, (Call, Tuple, TupleGetItem)) else expr
         kind = DataflowVar if is_dfvar else Var
-        taken = {b.var.name for b in self._bindings()} | {p.name for p in self.root_fn.params}
-        base = name if name is not None else ("lv" if is_dfvar else "gv")
-        unique, count = base, 0
-        while unique in taken:
-            count += 1
-            unique = f"{base}{count}"
-        self.add_binding(VarBinding(kind(unique, infer(value)), value))
+        self.add_binding(VarBinding(kind("tmp" if name is None else name, infer(value)), value))
 
     def remove_unused(self, var: Var, allow_undef: bool = False) -> None:
         """Remove the binding of a variable that nothing uses.
@@ -52,38 +58,42 @@ class DataflowBlockRewrite:
         Raises ``ValueError`` when something uses it, or (unless ``allow_undef``) when the block does not bind it.
         """
         kept = tuple(b for b in self._bindings() if b.var is not var)
-        if len(kept) == len(self.dfb.bindings):
+        if len(kept) == len(self._bindings()):
             if allow_undef:
                 return
             raise DiagnosticError(f"remove_unused: {var.name} is not bound in the block", rule="rewrite")
-        if self._is_used(var):
+        if id(var) in _used(self.root_fn):
             raise DiagnosticError(f"remove_unused: {var.name} is used", rule="rewrite")
         self._put(kept)
 
     def remove_all_unused(self) -> None:
-        """Remove every binding that nothing uses, again and again; outputs that nothing uses are kept."""
+        """Remove every binding that nothing in the function uses, again and again. A `MatchCast` is a check: it stays."""
         while True:
-            unused = [b for b in self._bindings() if isinstance(b.var, DataflowVar) and not self._is_used(b.var)]
-            unused = [b for b in unused if not isinstance(b, MatchCast)]
-            if not unused:
+            used = _used(self.root_fn)
+            kept = tuple(b for b in self._bindings() if id(b.var) in used or isinstance(b, MatchCast))
+            if len(kept) == len(self._bindings()):
                 return
-            self._put(tuple(b for b in self.dfb.bindings if all(b is not u for u in unused)))
+            self._put(kept)
 
     def replace_all_uses(self, old_var: Var, new_var: Var) -> None:
-        """Let everything that uses one variable use another, in the whole function (but not its own binding)."""
-        if any(old_var is p for p in self.root_fn.params):
-            raise DiagnosticError(f"replace_all_uses: {old_var.name} is a parameter", rule="rewrite")
-        marker: list[Binding] = []
-        for binding in self._bindings():
-            changed = substitute(binding.value, {old_var: new_var})
-            marker.append(binding if changed is binding.value else replace(binding, value=changed))
-        self._put(tuple(marker))
-        body = self.root_fn.body
-        blocks = list(body.blocks)
-        for i in range(self._position + 1, len(blocks)):
-            blocks[i] = substitute(blocks[i], {old_var: new_var})
-        result = substitute(body.body, {old_var: new_var})
-        self.root_fn = replace(self.root_fn, body=replace(body, blocks=tuple(blocks), body=result))
+        """Let everything that uses one variable use another, in the whole function; what binds them stays.
+
+        Raises ``ValueError`` for a variable that is not the function's."""
+        known = {id(n) for n in pre_order(self.root_fn) if isinstance(n, Var)}
+        for var in (old_var, new_var):
+            if id(var) not in known:
+                raise DiagnosticError(f"replace_all_uses: {var.name} is no variable of the function", rule="rewrite")
+        kept = Var(old_var.name, old_var.ty)  # stands where the old one is bound, in the meantime
+
+        def mark(node: Node) -> Node | None:
+            if isinstance(node, (VarBinding, MatchCast)) and node.var is old_var:
+                return replace(node, var=kept)
+            if isinstance(node, Function) and any(p is old_var for p in node.params):
+                return replace(node, params=tuple(kept if p is old_var else p for p in node.params))
+            return None
+
+        marked = transform(self.root_fn, mark)
+        self.root_fn = substitute(substitute(marked, {old_var: new_var}), {kept: old_var})
 
     def mutated_dfb(self) -> DataflowBlock:
         """The block as edited so far."""
@@ -105,14 +115,36 @@ class DataflowBlockRewrite:
     def _bindings(self) -> tuple[VarBinding | MatchCast, ...]:
         return self.dfb.bindings  # type: ignore[return-value]
 
-    def _is_used(self, var: Var) -> bool:
-        values = [b.value for b in self._bindings()]
-        body = self.root_fn.body
-        rest = [*body.blocks[self._position + 1 :], body.body]
-        return any(item is var for part in (*values, *rest) for item in pre_order(part))
-
     def _put(self, bindings: tuple[Binding, ...]) -> None:
-        self.dfb = replace(self.dfb, bindings=bindings)
-        body = self.root_fn.body
-        blocks = (*body.blocks[: self._position], self.dfb, *body.blocks[self._position + 1 :])
-        self.root_fn = replace(self.root_fn, body=replace(body, blocks=blocks))
+        before = self.dfb
+        after = replace(before, bindings=bindings)
+        changed = transform(self.root_fn, lambda node: after if node is before else None, into_types=False)
+        assert isinstance(changed, Function)
+        self.root_fn = changed
+
+
+def _dataflow_blocks(func: Function) -> list[DataflowBlock]:
+    """The dataflow blocks of a function and its local functions, parents first: editing one keeps its place."""
+    return [node for node in pre_order(func) if isinstance(node, DataflowBlock)]
+
+
+def _used(func: Function) -> set[int]:
+    """The ids of the variables that something uses: what only binds them does not count."""
+    used: set[int] = set()
+    seen: set[int] = set()
+    stack: list[Node] = [func]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Var):
+            used.add(id(node))
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        below = children(node)
+        if isinstance(node, (VarBinding, MatchCast)):
+            below = [child for child in below if child is not node.var]
+            below += [node.value] if node.value is node.var else []
+        elif isinstance(node, Function):
+            below = [child for child in below if all(child is not p for p in node.params)]
+        stack.extend(below)
+    return used

@@ -183,7 +183,7 @@ def _callable(
 ) -> Type:
     if derive_func is not None:
         raise NotSupportedError("R.Callable(derive_func=...) is not supported: its result is R.Any, or say ret=")
-    purity = True if purity is None else purity
+    purity = params is not None if purity is None else purity  # nothing is known of an opaque function
     result = AnyType() if ret is None else as_type(p, ret)
     if params is None:
         return FuncType(None, result, bool(purity))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from supple.ir.expr import Call
-from supple.ir.graph import ExternFunc
 from supple.ir.op import Op
 
 
@@ -18,6 +17,4 @@ def is_pure_call(call: Call) -> bool:
     op = call.op
     if isinstance(op, Op):
         return op.pure
-    if isinstance(op, ExternFunc):
-        return False
     return bool(getattr(getattr(op, "ty", None), "purity", False))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from supple.base.errors import DiagnosticError, Note, TypeCheckError
 from supple.base.registry import did_you_mean
 from supple.base.source import Span
-from supple.ir.expr import BufferLoad, Call, DataflowVar, IntImm, TupleGetItem, Var, place_of_use
+from supple.ir.expr import BufferLoad, Call, DataflowVar, IntImm, TupleGetItem, Var, is_scalar, place_of_use
 from supple.ir.graph import (
     DataflowBlock,
     ExternFunc,
@@ -52,6 +52,7 @@ def well_formed(mod: IRModule | BaseFunc) -> bool:
 
 def faults(mod: IRModule) -> Iterator[Fault]:
     """Every fault of a module, function by function."""
+    yield from names_agree(mod)
     for func in mod.functions.values():
         if isinstance(func, Function):
             for rule in RULES:
@@ -73,6 +74,43 @@ def _is_faultless(func: PrimFunc) -> bool:
 
 def _fault(message: str, span: Span | None, rule: str, **rest: object) -> Fault:
     return DiagnosticError(message, span=span, rule=rule, **rest)  # type: ignore[arg-type]
+
+
+# -------------------------------------------------------------------------------------------------------------- modules
+
+
+def names_agree(mod: IRModule) -> Iterator[Fault]:
+    """The ``global_symbol`` of a graph function is the name that it has in the module."""
+    for var, func in mod.items():
+        symbol = func.attrs.get("global_symbol") if isinstance(func, Function) else None
+        if symbol is not None and symbol != var.name_hint:
+            yield _fault(
+                f"the function {var.name_hint} has another global_symbol",
+                func.span,
+                "global_symbol",
+                expected=repr(var.name_hint),
+                actual=repr(symbol),
+            )
+
+
+def variables_belong_to_one_function(mod: IRModule) -> Iterator[Fault]:
+    """No two graph functions have a parameter, or a symbol of their parameters' sizes, in common.
+
+    Compiling does not mind, so this is no rule of `faults`; Relax's own passes do, so its `well_formed` asks it."""
+    owner: dict[int, tuple[str, Function]] = {}
+    for name, func in mod.items():
+        if not isinstance(func, Function):
+            continue
+        own = {id(v): v for param in func.params for v in (param, *(free_symbols(param.ty) if param.ty else ()))}
+        for var in own.values():
+            other, first = owner.setdefault(id(var), (name.name_hint, func))
+            if first is not func:
+                yield _fault(
+                    f"{var.name} belongs to two functions, {other} and {name.name_hint}",
+                    var.span or func.span,
+                    "shared_variable",
+                    hint="relax.copy_with_new_vars(function) is the same function of its own variables",
+                )
 
 
 # ----------------------------------------------------------------------------------------------------------- variables
@@ -137,7 +175,11 @@ def dataflow_variables_stay_in_dataflow(mod: IRModule, func: Function) -> Iterat
     """A `DataflowVar` is bound only in a dataflow block, which holds no branches and no nested blocks."""
     inside: list[bool] = []
     for kind, item in events(func):
-        if kind == "block":
+        if kind == "function":
+            for param in item.params:
+                if isinstance(param, DataflowVar):
+                    yield _fault(f"{param.name} is a dataflow variable, but a parameter", param.span, "dataflow")
+        elif kind == "block":
             inside.append(isinstance(item, DataflowBlock))
         elif kind == "end_block":
             inside.pop()
@@ -238,17 +280,21 @@ def callee_name(call: Call) -> str:
 def values_are_in_normal_form(mod: IRModule, func: Function) -> Iterator[Fault]:
     """Operands of a call are variables, constants or tuples of them: every nested call has a name."""
     for kind, item in events(func):
-        if kind != "value" or not isinstance(item.value, (Call, Tuple, TupleGetItem)):
+        if kind == "result" and isinstance(item.body, (Call, TupleGetItem, If)) and not is_scalar(item.body):
+            place = item.body.span or item.span
+            yield _fault("a result is not in normal form: bind it to a variable", place, "anf")
+        value = item.value if kind == "value" else item.body if kind == "result" else None
+        if not isinstance(value, (Call, Tuple, TupleGetItem)):
             continue
-        parts = item.value.args if isinstance(item.value, Call) else (item.value,)
+        parts = value.args if isinstance(value, Call) else (value,)
         stack = list(parts)
         while stack:
             part = stack.pop()
             if isinstance(part, Tuple):
                 stack.extend(part.fields)
-            elif part is not item.value and isinstance(part, (TupleGetItem, If)):
+            elif part is not value and isinstance(part, (TupleGetItem, If)):
                 yield _fault("an operand is not in normal form: bind it to a variable", part.span or item.span, "anf")
-            elif part is not item.value and isinstance(part, Call) and not isinstance(part.ty, PrimType):
+            elif part is not value and isinstance(part, Call) and not isinstance(part.ty, PrimType):
                 yield _fault("a nested call is not bound to a variable", part.span or item.span, "anf")
 
 
