@@ -345,14 +345,14 @@ def test_parameters_and_what_stands_outside_are_replaced():
             a = R.add(x, y)
             R.output(a)
         z = R.add(a, x)
-        return z
+        return R.exp(z)
 
     block, z = f.body.blocks[0], f.body.blocks[1].bindings[0].var
     rewrite = DataflowBlockRewrite(block, f)
     rewrite.replace_all_uses(f.params[0], f.params[1])
     rewrite.replace_all_uses(z, block.bindings[0].var)
     changed = rewrite.mutated_root_fn()
-    assert changed.params == f.params and changed.body.body is block.bindings[0].var
+    assert changed.params == f.params and changed.body.blocks[1].bindings[1].value.args[0] is block.bindings[0].var
     assert changed.body.blocks[1].bindings[0].var is z
     assert "R.add(y, y)" in changed.script() and "R.add(a, y)" in changed.script()
 

@@ -217,3 +217,32 @@ def test_refusals() -> None:
         topi.nn.conv2d_nchw(te.placeholder((1, 3, 8, 8)), te.placeholder((4, 3, 3, 3)), 1, "FULL", 1)
     with pytest.raises(TypeError, match="array"):
         topi.add(a, np.ones((3, 5), "float32"))
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (topi.exp, "compute"),
+        (topi.nn.relu, "compute"),
+        (lambda x: topi.cast(x, "int32"), "compute"),
+        (lambda x: topi.add(x, x), "T_add"),
+        (lambda x: topi.sum(x, 1), "x_red"),
+        (lambda x: topi.argmax(x, 1), "x_red"),
+        (lambda x: topi.all(topi.isnan(x), 1), "compute_red"),
+        (topi.nn.softmax, "T_softmax_norm"),
+        (lambda x: topi.matmul(x, x), "T_matmul"),
+        (lambda x: topi.nn.matmul(x, x), "T_matmul_NN"),
+        (lambda x: topi.nn.dense(x, x), "T_matmul_NT"),
+        (lambda x: topi.nn.pad(x, (1, 1), (1, 1)), "PadInput"),
+        (lambda x: topi.full_like(x, 1.0), "T_full_like"),
+        (lambda x: topi.elemwise_sum([x, x, x]), "T_elemwise_sum"),
+        (lambda x: topi.flip(x, 0), "T_reverse_sequence"),
+    ],
+)
+def test_results_have_topis_names(function: Any, name: str) -> None:
+    x = relax.Var("x", relax.TensorType((4, 4), "float32"))
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]):
+        bb.emit_func_output(bb.emit_te(function, x, primfunc_name_hint="made"))
+    loop = bb.get()["made"]
+    assert loop.params[-1].name == name and f'T.sblock("{name}")' in loop.script()

@@ -37,7 +37,9 @@ class DataflowBlockRewrite:
         return _dataflow_blocks(self.root_fn)[self._place]
 
     def add_binding(self, binding: Binding) -> None:
-        """Put a binding after all that it uses (the second, where that is nothing of the block). Raises ``ValueError`` when its variable is bound already."""
+        """Put a binding after all that it uses (the second, where that is nothing of the block).
+
+        Raises ``ValueError`` when its variable is bound already."""
         var: Var = binding.var  # type: ignore[attr-defined]
         bindings = list(self._bindings())
         if any(b.var is var for b in bindings):
@@ -67,7 +69,7 @@ class DataflowBlockRewrite:
         self._put(kept)
 
     def remove_all_unused(self) -> None:
-        """Remove every binding that nothing in the function uses, again and again. A `MatchCast` is a check: it stays."""
+        """Remove every binding that nothing in the function uses, again and again. A `MatchCast` stays: it checks."""
         while True:
             used = _used(self.root_fn)
             kept = tuple(b for b in self._bindings() if id(b.var) in used or isinstance(b, MatchCast))

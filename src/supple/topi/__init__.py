@@ -11,7 +11,7 @@ from typing import Any
 
 from supple.build.te import TensorValue
 from supple.topi import nn as nn
-from supple.topi.apply import apply, apply_many
+from supple.topi.apply import apply, apply_many, named
 
 _UNARY = (
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "erf", "exp",
@@ -78,19 +78,19 @@ def elemwise_sum(xs: Sequence[TensorValue]) -> TensorValue:
     result = xs[0]
     for x in xs[1:]:
         result = apply("add", result, x)
-    return result
+    return named(result, "T_elemwise_sum") if len(xs) > 1 else result
 
 
 def all(data: TensorValue, axis: Any = None, keepdims: bool = False) -> TensorValue:
     """Whether all elements of a bool tensor hold, over some axes."""
     least = apply("min", cast(data, "int8"), axis=axis, keepdims=keepdims)
-    return cast(least, "bool")
+    return named(cast(least, "bool"), f"{data.name}_red")
 
 
 def any(data: TensorValue, axis: Any = None, keepdims: bool = False) -> TensorValue:
     """Whether any element of a bool tensor holds, over some axes."""
     greatest = apply("max", cast(data, "int8"), axis=axis, keepdims=keepdims)
-    return cast(greatest, "bool")
+    return named(cast(greatest, "bool"), f"{data.name}_red")
 
 
 def argmax(data: TensorValue, axis: Any = None, keepdims: bool = False) -> TensorValue:
@@ -113,7 +113,7 @@ def full(shape: Sequence[Any], dtype: str, fill_value: Any) -> TensorValue:
 
 def full_like(x: TensorValue, fill_value: Any) -> TensorValue:
     """A tensor of one value with another's shape and dtype."""
-    return apply("full", list(x.shape), fill_value, dtype=x.dtype)
+    return named(apply("full", list(x.shape), fill_value, dtype=x.dtype), "T_full_like")
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str = "float32") -> TensorValue:
@@ -132,7 +132,7 @@ def one_hot(
     indices: TensorValue, on_value: Any, off_value: Any, depth: int, axis: int = -1, dtype: str = "float32"
 ) -> TensorValue:
     """``on_value`` where an index stands along the new axis, ``off_value`` elsewhere."""
-    return cast(apply("one_hot", indices, on_value, off_value, depth=depth, axis=axis), dtype)
+    return named(cast(apply("one_hot", indices, on_value, off_value, depth=depth, axis=axis), dtype), "T_one_hot")
 
 
 # -------------------------------------------------------------------------------------------------------------- shapes
@@ -306,7 +306,7 @@ def cumprod(
 
 def matmul(a: TensorValue, b: TensorValue, transp_a: bool = False, transp_b: bool = False) -> TensorValue:
     """The product of matrices."""
-    return nn.matmul(a, b, transpose_a=transp_a, transpose_b=transp_b)
+    return named(nn.matmul(a, b, transpose_a=transp_a, transpose_b=transp_b), "T_matmul")
 
 
 def __dir__() -> list[str]:

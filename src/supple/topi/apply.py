@@ -45,7 +45,41 @@ def apply(name: str, *args: Any, **attrs: Any) -> TensorValue:
     assert op.infer is not None
     op.infer(call)
     result: Any = op.lower(*(operand(a) for a in call.args), **call.attrs)
+    if isinstance(result, TensorValue) and name in _NAMES:
+        first = next((value.name for _, value in tensors.values()), "tensor")
+        return named(result, _NAMES[name].format(first))
     return result  # type: ignore[no-any-return]  # one tensor, unless apply_many asks
+
+
+def named(result: TensorValue, name: str) -> TensorValue:
+    """A tensor that a formula computes, under another name: what its block is called in loop functions."""
+    if not isinstance(result.op, te.ComputeOp):
+        return result
+    return TensorValue(Var(name, result.buffer.ty), result.op)
+
+
+_ELEMENTWISE = (
+    "abs", "acos", "acosh", "asin", "asinh", "astype", "atan", "atanh", "ceil", "clip", "cos", "cosh", "erf", "exp",
+    "floor", "isfinite", "isinf", "isnan", "log", "negative", "nn.batch_flatten", "nn.leakyrelu", "nn.prelu", "nn.relu",
+    "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+)  # fmt: skip
+_NAMES = {
+    **dict.fromkeys(_ELEMENTWISE, "compute"),
+    **dict.fromkeys(("all", "any", "argmax", "argmin", "max", "min", "prod", "sum"), "{}_red"),
+    "flip": "T_reverse_sequence",
+    "gather_elements": "T_gather",
+    "gather_nd": "T_gather_nd",
+    "nn.adaptive_avg_pool2d": "adaptive_pool_avg",
+    "nn.instance_norm": "T_instance_norm",
+    "nn.layer_norm": "T_layer_norm",
+    "nn.log_softmax": "compute",
+    "nn.pad": "PadInput",
+    "nn.rms_norm": "T_rms_norm",
+    "nn.softmax": "T_softmax_norm",
+    "one_hot": "T_one_hot",
+}
+"""What topi calls the result of a function, by the operator that computes it, where that is not what the operator
+calls it; ``{}`` stands for the name of the first operand."""
 
 
 def apply_many(name: str, *args: Any, **attrs: Any) -> list[TensorValue]:

@@ -10,7 +10,7 @@ from supple.build.te import TensorValue
 from supple.ir.expr import And, IntImm, Select, const
 from supple.ir.node import Expr
 from supple.sym.simplify import SHAPES
-from supple.topi.apply import apply
+from supple.topi.apply import apply, named
 
 
 def relu(x: TensorValue) -> TensorValue:
@@ -62,7 +62,9 @@ def matmul(
     """The product of matrices (batched like numpy's), plus a bias."""
     a = _swapped(tensor_a) if transpose_a else tensor_a
     b = _swapped(tensor_b) if transpose_b else tensor_b
-    result = apply("matmul", a, b, out_dtype=out_dtype)
+    sides = "".join("T" if transposed else "N" for transposed in (transpose_a, transpose_b))
+    batch = "batch_" if tensor_a.ndim > 2 else ""
+    result = named(apply("matmul", a, b, out_dtype=out_dtype), f"T_{batch}matmul_{sides}")
     return result if bias is None else apply("add", result, bias)
 
 
@@ -137,10 +139,11 @@ def _conv(
 ) -> TensorValue:
     layout = _kernel_layout(data_layout, kernel_layout)
     given = _padding(padding, lambda: _extents(kernel, data_layout, layout), dilation)
-    return apply(
+    result = apply(
         f"nn.conv{rank}d", data, kernel, strides=strides, padding=given, dilation=dilation, groups=groups,
         data_layout=data_layout, kernel_layout=layout, out_dtype=out_dtype,
     )  # fmt: skip
+    return named(result, f"conv{rank}d_{data_layout.lower()}")
 
 
 def conv1d(
@@ -331,4 +334,4 @@ def dilate(data: TensorValue, strides: Sequence[int], dilation_value: float = 0.
         fill = const(dilation_value, data.dtype)
         return source if inside is True else Select(inside, source, fill)
 
-    return te.compute(shape, element, "dilated")
+    return te.compute(shape, element, "DilatedInput")
