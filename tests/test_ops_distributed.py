@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import supple
+from supple import relax
 from supple.base.errors import DiagnosticError, NotSupportedError
 from supple.interp.graph import Interpreter
-from supple.ir.structural import assert_structural_equal
+from supple.ir.structural import assert_structural_equal, structural_equal
+from supple.relax import distributed as D
 from supple.script import from_source
 from supple.script import ir as I
 from supple.script import relax as R
@@ -139,3 +143,48 @@ class Module:
 """
     with pytest.raises(DiagnosticError, match=message):
         from_source(program)
+
+
+def test_distributed_types_are_built_by_hand() -> None:
+    mesh = D.DeviceMesh((2, 2), I.Range(0, 4))
+    placement = D.Placement([D.PlacementSpec.sharding(0), D.PlacementSpec.replica()])
+    assert (mesh.shape, mesh.device_ids) == ((2, 2), (0, 1, 2, 3)) and mesh.device_range is not None
+    assert str(mesh) == "R.device_mesh((2, 2), I.Range(0, 4))" and str(D.DeviceMesh([2], [5, 7])).endswith("(5, 7))")
+    assert placement == "S[0], R" == D.Placement.from_text(" S[0] ,R") == D.Placement("S[0],R")
+    assert [(s.kind, s.axis) for s in placement.dim_specs] == [(0, 0), (1, -1)]
+    tensor = relax.TensorType((4, 4), "float32")
+    made = D.DTensorType(tensor, mesh, placement)
+    assert isinstance(made.placement, D.Placement) and structural_equal(made, D.DTensorType(tensor, mesh, "S[0], R"))
+    assert not structural_equal(made, D.DTensorType(tensor, mesh, "R, S[0]"))
+
+    bb = relax.BlockBuilder()
+    x, w = relax.Var("x", made), relax.Var("w", tensor)
+    with bb.function("main", [x, w]):
+        y = bb.emit(relax.op.distributed.redistribute(relax.op.add(x, x), mesh, D.Placement.from_text("R, S[1]")))
+        bb.emit(relax.op.distributed.annotate_sharding(w, D.DeviceMesh((2,), [4, 5]), D.Placement("S[1]")))
+        bb.emit_func_output(y)
+    mod = bb.get()
+    alone = mod.script()
+    assert "device_mesh=R.device_mesh((2,), (4, 5))" in alone and structural_equal(from_source(alone), mod)
+    mod.update_global_info("mesh", [mesh, D.DeviceMesh((2,), [4, 5])])
+    for style in ("supple", "relax"):
+        text = mod.script(style=style)
+        assert 'device_mesh="mesh[1]", placement="S[1]"' in text
+        assert structural_equal(from_source(text), mod), style
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda t, m: D.DTensorType(t, m, "S[0]"), "1 entries for a mesh of 2 axes"),
+        (lambda t, m: D.DTensorType(t, m, "S[2], R"), r"S\[2\] splits an axis that a tensor of 2 has not"),
+        (lambda t, m: D.Placement.from_text("S"), "expected 'R' or 'S"),
+        (lambda t, m: D.Placement.from_text("S[-1]"), "expected 'R' or 'S"),
+        (lambda t, m: D.Placement.from_text(""), "expected 'R' or 'S"),
+        (lambda t, m: D.PlacementSpec.sharding(-1), "counts from 0"),
+        (lambda t, m: D.DeviceMesh((2, 2), [0, 1]), "has 4 places, but 2 devices"),
+    ],
+)
+def test_distributed_types_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(relax.TensorType((4, 4), "float32"), D.DeviceMesh((2, 2), I.Range(0, 4)))

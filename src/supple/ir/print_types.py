@@ -115,13 +115,10 @@ class TypePrinter:
         for index, known in enumerate(self.infos.get("mesh", ())):
             if known is mesh or structural_equal(known, mesh):
                 return quote(f"mesh[{index}]")
-        return self.attr(mesh)
-
-    def _mesh_value(self, mesh: Ty.DeviceMesh) -> str:
         ids = mesh.device_ids
         shape = ", ".join(str(extent) for extent in mesh.shape)
         shape = f"({shape},)" if len(mesh.shape) == 1 else f"({shape})"
-        if self.style.short_forms and len(ids) > 1 and ids == tuple(range(ids[0], ids[0] + len(ids))):
+        if mesh.device_range is not None and ids:
             return f"R.device_mesh({shape}, I.Range({ids[0]}, {ids[0] + len(ids)}))"
         return f"R.device_mesh({shape}, {self.attr(ids)})"
 
@@ -243,7 +240,7 @@ def _key_text(item: tuple[Any, Any]) -> str:
 
 _ATTRIBUTES: dict[type, Callable[[TypePrinter, Any], str]] = {
     Ty.VDevice: TypePrinter._vdevice,
-    Ty.DeviceMesh: TypePrinter._mesh_value,
+    Ty.DeviceMesh: TypePrinter._mesh,
     Device: TypePrinter._device,
     CommReducer: TypePrinter._reducer,
     IndexMap: TypePrinter._index_map,

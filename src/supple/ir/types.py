@@ -4,7 +4,8 @@ loop-level buffers have `BufferType`."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from supple.base.dtypes import check_dtype
@@ -111,8 +112,14 @@ class DeviceMesh(Node):
 
     shape: tuple[int, ...]
     device_ids: tuple[int, ...]
+    device_range: Any = ignored(default=None)
+    """The `Range` that the devices were given as, if they were: it is how they are written."""
 
     def __post_init__(self) -> None:
+        ids: Any = self.device_ids
+        if hasattr(ids, "extent"):
+            set_field(self, "device_range", ids)
+            set_field(self, "device_ids", range(int(ids.min), int(ids.min) + int(ids.extent)))
         set_field(self, "shape", tuple(int(extent) for extent in self.shape))
         set_field(self, "device_ids", tuple(int(device) for device in self.device_ids))
         count = 1
@@ -122,23 +129,79 @@ class DeviceMesh(Node):
             raise ValueError(f"device_mesh: shape {self.shape} has {count} places, but {len(self.device_ids)} devices")
 
 
+@dataclass(frozen=True, slots=True)
+class PlacementSpec:
+    """What one axis of a mesh does with a tensor: splits it along the tensor's ``axis``, or (-1) replicates it.
+    Make it with `sharding` or `replica`."""
+
+    axis: int = -1
+
+    @property
+    def kind(self) -> int:
+        """Relax's number: 0 splits, 1 replicates."""
+        return 1 if self.axis < 0 else 0
+
+    @staticmethod
+    def sharding(axis: int) -> PlacementSpec:
+        """Split along an axis of the tensor."""
+        if axis < 0:
+            raise ValueError(f"placement: an axis of the tensor counts from 0, got {axis}")
+        return PlacementSpec(axis)
+
+    @staticmethod
+    def replica() -> PlacementSpec:
+        """The whole tensor on each device."""
+        return PlacementSpec()
+
+    def __str__(self) -> str:
+        return "R" if self.axis < 0 else f"S[{self.axis}]"
+
+
+class Placement(str):
+    """How a tensor lies on a mesh, one `PlacementSpec` an axis of the mesh; it is its own text (``"S[0], R"``)."""
+
+    __slots__ = ()
+
+    def __new__(cls, dim_specs: Sequence[PlacementSpec] | str) -> Placement:
+        specs = cls.from_text(dim_specs).dim_specs if isinstance(dim_specs, str) else dim_specs
+        return super().__new__(cls, ", ".join(map(str, specs)))
+
+    @property
+    def dim_specs(self) -> tuple[PlacementSpec, ...]:
+        """One entry an axis of the mesh."""
+        return tuple(PlacementSpec(-1 if part == "R" else int(part[2:-1])) for part in str(self).split(", "))
+
+    @staticmethod
+    def from_text(text: str) -> Placement:
+        """The placement that a text such as ``"S[0], R"`` says. Raises ``ValueError`` for any other text."""
+        specs: list[PlacementSpec] = []
+        for part in (part.strip() for part in str(text).split(",")):
+            if part != "R" and not (part.startswith("S[") and part.endswith("]") and part[2:-1].isdecimal()):
+                raise ValueError(f"placement: expected 'R' or 'S[axis]' for each axis of the mesh, got {part!r}")
+            specs.append(PlacementSpec.replica() if part == "R" else PlacementSpec.sharding(int(part[2:-1])))
+        return Placement(specs)
+
+
 @node
 class DTensorType(Type):
-    """A tensor that is spread over a `DeviceMesh`. ``placement`` says how, one entry an axis of the mesh: ``"S[0], R"``
-    (split along the tensor's axis 0, replicated)."""
+    """A tensor that is spread over a `DeviceMesh`. ``placement`` (a `Placement` or its text) says how, one entry an
+    axis of the mesh: ``"S[0], R"`` (split along the tensor's axis 0, replicated)."""
 
     tensor_ty: TensorType
     device_mesh: DeviceMesh
-    placement: str
+    placement: Placement | str
 
     def __post_init__(self) -> None:
-        parts = [part.strip() for part in str(self.placement).split(",")]
-        for part in parts:
-            if part != "R" and not (part.startswith("S[") and part.endswith("]") and part[2:-1].isdigit()):
-                raise ValueError(f"placement: expected 'R' or 'S[axis]' for each axis of the mesh, got {part!r}")
-        if len(parts) != len(self.device_mesh.shape):
-            raise ValueError(f"placement: {len(parts)} entries for a mesh of {len(self.device_mesh.shape)} axes")
-        set_field(self, "placement", ", ".join(parts))
+        if not isinstance(self.device_mesh, DeviceMesh):
+            raise TypeError(f"DTensorType: expected a device mesh, got {self.device_mesh!r}")
+        placement = Placement.from_text(self.placement)
+        if len(placement.dim_specs) != len(self.device_mesh.shape):
+            count = len(placement.dim_specs)
+            raise ValueError(f"placement: {count} entries for a mesh of {len(self.device_mesh.shape)} axes")
+        for spec in placement.dim_specs:
+            if self.tensor_ty.ndim != -1 and spec.axis >= self.tensor_ty.ndim:
+                raise ValueError(f"placement: {spec} splits an axis that a tensor of {self.tensor_ty.ndim} has not")
+        set_field(self, "placement", placement)
 
     @property
     def dtype(self) -> str | None:

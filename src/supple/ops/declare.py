@@ -105,7 +105,7 @@ def _str(value: Any) -> str:
     value = getattr(value, "value", value)
     if not isinstance(value, str):
         raise TypeError(f"expected a string, got {value!r}")
-    return value
+    return str(value)  # a plain one: a placement is a text as well
 
 
 def _sections(value: Any) -> int | tuple[int, ...]:

@@ -16,7 +16,7 @@ call_pure_packed = _names.call_pure_packed
 
 
 def __getattr__(name: str) -> Any:
-    return _names.operator_named(name)
+    return _names.operator_named("dist" if name == "distributed" else name)  # Relax's script and module differ
 
 
 def __dir__() -> list[str]:

@@ -63,10 +63,7 @@ def cpu(index: int = 0) -> _Device:
 
 def device_mesh(shape: _Value, device_ids: _Value) -> _ir_types.DeviceMesh:
     """A grid of devices: ``R.device_mesh((2, 2), I.Range(0, 4))``, or a list of the devices' numbers."""
-    if isinstance(device_ids, _expr.Range):
-        low, extent = int(device_ids.min), int(device_ids.extent)  # type: ignore[call-overload]
-        device_ids = range(low, low + extent)
-    return _ir_types.DeviceMesh(tuple(shape), tuple(device_ids))
+    return _ir_types.DeviceMesh(tuple(shape), device_ids)
 
 
 def rewriter(mod: _Value) -> _Value:
