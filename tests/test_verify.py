@@ -67,6 +67,11 @@ def branch_in_dataflow() -> IRModule:
     return function([DataflowBlock((VarBinding(lv, choice), VarBinding(y := Var("y", F32), lv)))], y)
 
 
+def branch_on_a_number() -> IRModule:
+    y = Var("y", F32)
+    return function([VarBinding(y, If(constant(np.float32(1)), SeqExpr((), X), SeqExpr((), X), ty=F32))], y)
+
+
 def undefined_symbol() -> IRModule:
     n = Var("n", prim_type("int64"))
     made = TensorType(ShapeExpr((n,)), "float32")
@@ -122,6 +127,7 @@ GRAPH: dict[Callable[..., Any], Callable[[], IRModule]] = {
     well_formed.dataflow_blocks_are_pure: impure_in_dataflow,
     well_formed.pure_functions_make_pure_calls: impure_in_pure,
     well_formed.values_are_in_normal_form: nested_call,
+    well_formed.conditions_are_scalar_bools: branch_on_a_number,
     well_formed.global_functions_exist: missing_function,
     well_formed.call_tir_fits_the_loop_function: call_tir_of_too_few,
     well_formed.bound_types_hold: wrong_type_of_a_variable,
@@ -316,3 +322,29 @@ def test_types_of_external_functions() -> None:
         again = from_source(made.script(style=style))
         assert structural_equal(again, made)
         assert again.body.blocks[0].bindings[0].value.ty.params is not None
+
+
+@pytest.mark.parametrize(
+    ("ty", "fits"),
+    [
+        (relax.TensorType((), "bool"), True),
+        (relax.TensorType(None, "bool"), True),
+        (relax.TensorType((), None), True),
+        (relax.AnyType(), True),
+        (relax.PrimType("bool"), True),
+        (relax.PrimType("int64"), False),
+        (relax.TensorType((), "float32"), False),
+        (relax.TensorType((1,), "bool"), False),
+        (relax.TupleType([]), False),
+        (relax.ShapeType([2]), False),
+    ],
+)
+def test_conditions_of_branches(ty: Any, fits: bool) -> None:
+    c, x, g = relax.Var("c", ty), relax.Var("x", F4), relax.Var("g", F4)
+    branch = relax.If(c, relax.SeqExpr([], x), relax.SeqExpr([], x))
+    mod = by_hand([c, x], [relax.BindingBlock([relax.VarBinding(g, branch)])], g, global_symbol="main")
+    if fits:
+        supple.lower(mod)
+    else:
+        with pytest.raises(DiagnosticError, match="the condition of an if must be a scalar bool"):
+            supple.compile(mod)

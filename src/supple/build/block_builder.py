@@ -31,9 +31,9 @@ from supple.ir.module import BaseFunc, IRModule
 from supple.ir.node import Expr, Type, replace
 from supple.ir.op import Op, settle, settle_literals
 from supple.ir.structural import structural_equal, structural_hash
-from supple.ir.types import FuncType, TensorType
+from supple.ir.types import TensorType
 from supple.ir.walk import free_symbols, substitute
-from supple.sym.relate import assignable, defined_symbols, erase
+from supple.sym.relate import assignable, defined_symbols, erase, may_be_condition
 
 _NESTED = (Call, Tuple, TupleGetItem)
 
@@ -606,12 +606,7 @@ def _check_declared(actual: Type, declared: Type, what: str, span: Span | None, 
 def check_condition(condition: Expr, span: Span | None) -> None:
     """An ``if`` needs a scalar bool; raises `TypeCheckError` for anything else."""
     ty = infer(condition)
-    dtype = getattr(ty, "dtype", None)
-    if (
-        dtype not in (None, "bool")
-        or (isinstance(ty, TensorType) and ty.ndim not in (-1, 0))
-        or isinstance(ty, FuncType)
-    ):
+    if not may_be_condition(ty):
         raise TypeCheckError(
             "the condition of an if must be a scalar bool",
             span=place_of_use(condition, None) or span,

@@ -226,3 +226,10 @@ def tensor(dims: Iterable[Expr] | None, dtype: str | None, ndim: int = -1) -> Te
     if dims is None:
         return TensorType(None, dtype, ndim)
     return TensorType(ShapeExpr(simplify_dims(dims)), dtype)
+
+
+def may_be_condition(ty: Type | None) -> bool:
+    """Whether a value of a type may be a scalar bool, which is what an ``if`` needs."""
+    if isinstance(ty, TensorType):
+        return ty.dtype in (None, "bool") and ty.ndim in (-1, 0)
+    return ty is None or isinstance(ty, AnyType) or (isinstance(ty, PrimType) and ty.dtype == "bool")

@@ -28,7 +28,7 @@ from supple.ir.node import Expr, Type, children
 from supple.ir.op import Op
 from supple.ir.types import BufferType, DTensorType, FuncType, PrimType, TensorType
 from supple.ir.walk import free_symbols, post_order, substitute
-from supple.sym.relate import assignable, defined_symbols, dims_text, tensor_dims
+from supple.sym.relate import assignable, defined_symbols, dims_text, may_be_condition, tensor_dims
 from supple.sym.simplify import same_shape
 from supple.verify.events import events, operands
 from supple.verify.loops import LOOP_RULES
@@ -298,6 +298,22 @@ def values_are_in_normal_form(mod: IRModule, func: Function) -> Iterator[Fault]:
                 yield _fault("a nested call is not bound to a variable", part.span or item.span, "anf")
 
 
+def conditions_are_scalar_bools(mod: IRModule, func: Function) -> Iterator[Fault]:
+    """The condition of a branch may be a scalar bool, as far as its type says."""
+    for kind, item in events(func):
+        if kind != "value" or not isinstance(item.value, If):
+            continue
+        actual = getattr(item.value.cond, "ty", None)
+        if not may_be_condition(actual):
+            yield TypeCheckError(
+                "the condition of an if must be a scalar bool",
+                span=place_of_use(item.value.cond, None) or item.value.span or item.span,
+                expected='R.Tensor((), "bool")',
+                actual=str(actual),
+                rule="condition",
+            )
+
+
 def global_functions_exist(mod: IRModule, func: Function) -> Iterator[Fault]:
     """Every function that is referred to is in the module."""
     for kind, item in events(func):
@@ -468,6 +484,7 @@ RULES: tuple[Rule, ...] = (
     dataflow_blocks_are_pure,
     pure_functions_make_pure_calls,
     values_are_in_normal_form,
+    conditions_are_scalar_bools,
     global_functions_exist,
     call_tir_fits_the_loop_function,
     bound_types_hold,
