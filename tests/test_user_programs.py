@@ -523,6 +523,24 @@ assert tvm_ffi.get_first_structural_mismatch(a, a) is None
 assert tvm.ir.make_node("ir.DictAttrs", a=1) == {"a": 1}
 assert tvm.device_from_target("llvm") == tvm.cpu() and tvm.runtime.convert([1, "a"]) == [1, "a"]
 assert str(tirx.shift_left(tirx.Var("i", "int32"), 1)) == "i << 1"
+from tvm.ir.instrument import PassTimingInstrument
+from tvm.relax.distributed import DeviceMesh, DTensorType, Placement
+from tvm.runtime import load_module
+from tvm.support.utils import tempdir
+from tvm.target import Target
+assert repr(tvm.cuda(1)) == "device(type='cuda', index=1)" and tvm.runtime.cpu() == tvm.device("cpu")
+assert Target({"kind": "llvm"}).kind.name == "llvm" and Target.current() is None
+assert tvm.tirx.transform.prim_func_pass and relax.transform.dataflowblock_pass and tvm.instrument.pass_instrument
+assert isinstance(relax.transform.function_pass(lambda f, m, c: f, opt_level=0), tvm.transform.Pass)
+x = relax.Var("x", a.ty)
+bb = relax.BlockBuilder()
+with bb.function("main", [x]):
+    bb.emit_func_output(relax.op.add(x, x))
+with Target("llvm"), tempdir() as directory:
+    tvm.compile(bb.get()).export_library(directory.relpath("m.so"))
+    vm = relax.VirtualMachine(load_module(directory.relpath("m.so")), tvm.cpu())
+    assert vm["main"](tvm.runtime.tensor([2.0], device=tvm.cpu())).numpy() == 4
+assert relax.build(bb.get(), Target("llvm")) and relax.build(bb.get(), target={"kind": "llvm"})
 for call in (lambda: relax.op.add(a, a, a), lambda: relax.BlockBuilder().emit(a), lambda: tvm.relax.op.nope):
     try:
         call()
