@@ -65,6 +65,7 @@ from supple.schedule.tiles import (
     STEPS,
     STREAM_ROWS,
     STREAM_VECTORS,
+    STREAM_WIDTH,
     Block,
     Part,
     Stream,
@@ -566,7 +567,7 @@ class ContractionRule(Operands):
         """Some rows of B at a time for all columns, or for those of a thread."""
         depth, columns = L.constant(self.K), L.constant(self.N)
         assert depth is not None and columns is not None
-        tile = Tile(rows, max(1, STREAM_VECTORS // rows), self.one.lanes)
+        tile = Tile(rows, max(1, min(STREAM_WIDTH, STREAM_VECTORS // rows)), self.one.lanes)
         shape = (L.number(2), L.number(max(PACK_ROWS, self.many.rows)), L.number(columns))
         whole, rest = divmod(depth, STREAM_ROWS)
         last_column = L.number(columns - tile.columns)
