@@ -201,6 +201,16 @@ class ExprPrinter(TypePrinter):
     def _broadcast(self, e: E.Broadcast) -> Any:
         return (yield from self._function("T.Broadcast", (e.value,), str(e.lanes)))
 
+    def _shuffle(self, e: E.Shuffle) -> Any:
+        texts: list[str] = []
+        depth = 0
+        for vector in e.vectors:
+            piece: Piece = yield vector
+            texts.append(piece[0])
+            depth = max(depth, piece[2])
+        places = ", ".join(str(index.value) for index in e.indices if isinstance(index, IntImm))
+        return f"T.Shuffle([{', '.join(texts)}], [{places}])", ATOM, depth + 1
+
     def _let(self, e: E.Let) -> Any:
         value: Piece = yield e.value
         name = self.names.find(e.var)
@@ -545,6 +555,7 @@ _PRINTERS: dict[type[Expr], Callable[[ExprPrinter, Any], Any]] = {
     E.Cast: ExprPrinter._cast,
     E.Ramp: ExprPrinter._ramp,
     E.Broadcast: ExprPrinter._broadcast,
+    E.Shuffle: ExprPrinter._shuffle,
     E.Let: ExprPrinter._let,
     E.BufferLoad: ExprPrinter._load,
     Call: ExprPrinter._call,
