@@ -204,12 +204,12 @@ class ExprPrinter(TypePrinter):
     def _shuffle(self, e: E.Shuffle) -> Any:
         texts: list[str] = []
         depth = 0
-        for vector in e.vectors:
-            piece: Piece = yield vector
+        for part in (*e.vectors, *e.indices):
+            piece: Piece = yield part
             texts.append(piece[0])
             depth = max(depth, piece[2])
-        places = ", ".join(str(index.value) for index in e.indices if isinstance(index, IntImm))
-        return f"T.Shuffle([{', '.join(texts)}], [{places}])", ATOM, depth + 1
+        vectors, places = ", ".join(texts[: len(e.vectors)]), ", ".join(texts[len(e.vectors) :])
+        return f"T.Shuffle([{vectors}], [{places}])", ATOM, depth + 1
 
     def _let(self, e: E.Let) -> Any:
         value: Piece = yield e.value

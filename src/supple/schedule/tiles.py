@@ -43,6 +43,10 @@ STREAM_VECTORS = 8
 STREAM_WIDTH = 4
 """The most of them for one row of the left operand: wider, and memory does not keep up with the rows' starts."""
 
+PAGE_BYTES = 4096
+"""Addresses that differ by a multiple of it compete for the same few lines of a first-level cache (of 32 KiB in 8 ways,
+for instance)."""
+
 TRANSPOSE_DEPTH = 16
 """How far along the reduction a vector of columns is transposed at a time: a cache line of float32."""
 
