@@ -14,12 +14,17 @@ from supple.ir.node import Expr
 from supple.ir.walk import pre_order
 
 
+FEW_COLUMNS = 5
+"""Up to so many columns a result is computed along its rows instead: a vector would be mostly empty."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contraction:
     """What each loop of a contraction does.
 
     ``rows`` occur in the left operand and the result, ``columns`` in the right operand and the result (the last of
-    them is the result's contiguous axis), ``batch`` in all three, ``reduce`` in both operands only. ``left`` and
+    them is the result's contiguous axis, unless that has few elements: then they are rows, and a matrix times a vector is
+    the vector times the transposed matrix), ``batch`` in all three, ``reduce`` in both operands only. ``left`` and
     ``right`` are the operand expressions: a load, or a cast of one. ``init`` is the value that the sum starts from,
     or None when it goes on from what the result holds. ``panel`` is the width of the right operand's panels when it
     is stored so: ``B[j // 16, k, j % 16]``.
@@ -78,7 +83,7 @@ def read_contraction(nest: Nest) -> Contraction | None:
         if load.buffer is store.buffer or len({id(a) for a in found}) != len(axes):
             return None
         used[number] = found
-    last = result_axes[-1]
+    last = result_axes[-1] if panels else _widest_at_end(result_axes, used)
     assert last is not None
     in_x, in_y = _holds(used[0], last), _holds(used[1], last)
     if in_x == in_y:
@@ -113,6 +118,23 @@ def read_contraction(nest: Nest) -> Contraction | None:
         nest, tuple(batch), tuple(rows), tuple(columns), tuple(reduce), x, y, store.buffer, store.indices,
         None if init is None else init.value, E.scalar_dtype(store.value), panels.get(1),
     )  # fmt: skip
+
+
+def _widest_at_end(result: list[Axis | None], used: dict[int, list[Axis]]) -> Axis | None:
+    """The last axis of a result, or the last one that the other operand gives, if that has more elements than these
+    few."""
+    last = result[-1]
+    assert last is not None
+    few = last.extent.value if isinstance(last.extent, IntImm) else FEW_COLUMNS + 1
+    if few > FEW_COLUMNS:
+        return last
+    own = [_holds(used[number], last) for number in (0, 1)]
+    for axis in reversed(result):
+        assert axis is not None
+        if own[0] != own[1] and [_holds(used[number], axis) for number in (0, 1)] == [not x for x in own]:
+            more = not isinstance(axis.extent, IntImm) or axis.extent.value > few
+            return axis if more else last
+    return last
 
 
 def _panels(nest: Nest, load: BufferLoad) -> tuple[int, tuple[Axis, Axis]] | None:

@@ -14,8 +14,9 @@ What ``C[i, j] += A[i, k] * B[k, j]`` becomes (6 x 16 tiles; the numbers follow 
                             acc[r, 0:16] = fma(A[6*io+r, k], Bp[jo, k, 0:16], acc[r, 0:16])   # r unrolled
                         C[6*io+r, jo*16 : jo*16+16] = epilogue(acc[r, 0:16]), or leave it for the next block
     else:
-        four rows, two or one, 16, 32 or 64 columns at a time, B read in place (some of its rows at a time for all
-        columns, when B is larger than the cache)
+        four rows, two or one, 16, 32 or 64 columns at a time (8 or 4 where there are no more), B read in place (some
+        of its rows at a time for all columns, when B is larger than the cache; turned in registers where B is
+        contiguous along k)
 
 Panels stream past a tile's rows of A, and the result is written row by row: both run on where the last tile ended,
 which hardware prefetches. (With a panel held and A streaming, each tile's rows of the result begin six new streams, and
@@ -505,7 +506,7 @@ class ContractionRule(Operands):
         vectors = self._vectors_of_rows() if self.c.right_is_transposed else self.one.vectors
         tiles = [Tile(rows, max(1, vectors // rows), self.one.lanes) for rows in (1, 2, 4)]
         made = self._across(at, tiles[0])
-        for tile in tiles[1:]:
+        for tile in (*(Tile(4, 1, lanes) for lanes in self._short_vectors()), *tiles[1:]):
             enough, wide = L.at_least(self.M, tile.rows), L.at_least(self.N, tile.columns)
             if enough is False or wide is False:
                 continue
@@ -537,10 +538,14 @@ class ContractionRule(Operands):
 
         if only_wide:
             return overlapping(tile)
-        narrow = Tile(tile.rows, 1, tile.lanes)
-        single = L.Share.each(self.N, lambda c: self._rows_of(tile, lambda i: self._direct_scalar(at, tile.rows, i, c)))
-        vectors = L.either(L.at_least(self.N, narrow.columns), overlapping(narrow), single)
-        return L.either(L.at_least(self.N, tile.columns), overlapping(tile), vectors)
+        made = L.Share.each(self.N, lambda c: self._rows_of(tile, lambda i: self._direct_scalar(at, tile.rows, i, c)))
+        for lanes in (*self._short_vectors(), tile.lanes):
+            made = L.either(L.at_least(self.N, lanes), overlapping(Tile(tile.rows, 1, lanes)), made)
+        return L.either(L.at_least(self.N, tile.columns), overlapping(tile), made)
+
+    def _short_vectors(self) -> list[int]:
+        """Lanes of shorter vectors, for results that have fewer columns than a vector has lanes."""
+        return [4] if self.one.lanes > 4 else []
 
     def _in_order(self, at: dict[Var, Expr], tile: Tile) -> Stmt:
         """All columns, each once: wide tiles, then vectors, then single columns."""
