@@ -391,6 +391,11 @@ loop("T.Broadcast T.broadcast T.Ramp T.ramp", """
 B[T.Ramp(0, 1, 4)] = A[T.ramp(4, 1, 4)] + T.Broadcast(T.float32(1), 4)
 B[4:8] = A[0:4] * T.broadcast(T.float32(2), 4)
 """)  # fmt: skip
+loop("T.Shuffle", """
+B[0:8] = T.Shuffle([A[0:4], A[4:8]], [0, 4, 1, 5, 2, 6, 3, 7])
+B[8:11] = T.Shuffle([A[0], A[4:6], T.float32(2)], [3, 1, 0])
+B[11] = T.Shuffle([A[8:12]], [3])
+""")  # fmt: skip
 loop("T.buffer_store T.BufferLoad T.FloatImm", """
 T.buffer_store(B, T.BufferLoad(A, [1]) + T.FloatImm("float32", 1.0), [0])
 """)  # fmt: skip

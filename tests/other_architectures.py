@@ -2,8 +2,10 @@
 
 Every operator's samples, compiled for AArch64 and linked into one program that runs under ``qemu-aarch64`` (Debian
 packages ``qemu-user``, ``gcc-aarch64-linux-gnu``, ``libc6-dev-arm64-cross``), and for x86-64 without vector extensions
-and with AVX2 only, linked by ``cc`` and run here. Results are compared with the operators' references. Not part of the
-ordinary tests. Prints the counts; the exit status is 1 where something differs.
+and with AVX2 only, linked by ``cc`` and run here. Results are compared with the operators' references. Every parallel
+loop, however short, is shared among four threads by the runtime's own pool, compiled for the same processor; before
+that, two threads share many loops of all lengths at once, some of which fail. Not part of the ordinary tests. Prints
+the counts; the exit status is 1 where something differs.
 """
 
 from __future__ import annotations
@@ -30,30 +32,78 @@ from test_ops_registry import (
 from supple.base.errors import SuppleError
 from supple.base.target import Target, target
 from supple.build.te import TensorValue, as_placeholders, create_prim_func
+from supple.codegen import kernel_parallel
 from supple.codegen.kernel import emit_kernel
 from supple.codegen.llvm import compile_text
 from supple.ir.expr import IntImm
 from supple.ir.op import Op
 from supple.ops.declare import Sample
 from supple.runtime import abi
+from supple.runtime.native_ir import RUNTIME_IR
+from supple.runtime.platforms import WAITING, PoolPlatform
+from supple.runtime.pool_ir import pool_ir
 from supple.schedule.default import schedule_func
 
 MACHINES = {
-    "llvm -mtriple=aarch64-linux-gnu": (["aarch64-linux-gnu-gcc", "-static"], ["qemu-aarch64"]),
-    "llvm -mcpu=x86-64": (["cc"], []),
-    "llvm -mcpu=x86-64-v3": (["cc"], []),
+    "llvm -mtriple=aarch64-linux-gnu": (["aarch64-linux-gnu-gcc", "-static", "-pthread"], ["qemu-aarch64"]),
+    "llvm -mcpu=x86-64": (["cc", "-pthread"], []),
+    "llvm -mcpu=x86-64-v3": (["cc", "-pthread"], []),
 }
 MOST_BUFFERS = 12
+THREADS = 4
+LOOPS = 5000
 
 HARNESS = """
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-static int32_t parallel(void *ctx, int32_t (*body)(void *, void *, int64_t, int64_t, void *), void *env, int64_t extent,
-                        int64_t scratch, void *workspace, int64_t most, int64_t each) {
-  *(int64_t *)env = INT64_MAX;
-  return body(ctx, env, 0, extent, workspace);
+#include <time.h>
+typedef int32_t body_t(void *ctx, void *env, int64_t begin, int64_t end, void *workspace);
+extern int32_t parallel(void *ctx, body_t *body, void *env, int64_t extent, int64_t scratch, void *workspace,
+                        int64_t most, int64_t each);
+extern int32_t pool_limit, pool_workers;
+extern int64_t pool_jobs, pool_spin;
+
+/* a loop that counts its iterations and fails from one of them on */
+struct loop { int64_t failed, fails; int32_t seen[1000]; };
+static int32_t count(void *ctx, void *env, int64_t begin, int64_t end, void *workspace) {
+  struct loop *l = env;
+  memset(workspace, (int)begin, 256);
+  for (int64_t i = begin; i < end; i++) {
+    if (__atomic_load_n(&l->failed, __ATOMIC_RELAXED) < begin) return 1;
+    if (i >= l->fails) { *(int64_t *)ctx = i; return 5; }
+    __atomic_fetch_add(&l->seen[i], 1, __ATOMIC_RELAXED);
+  }
+  return 0;
+}
+static void *many_loops(void *argument) {
+  uint64_t random = (uint64_t)(size_t)argument;
+  int64_t wrong = 0, ctx[8];
+  for (int n = 0; n < @LOOPS@; n++) {
+    struct loop l;
+    char workspace[256];
+    memset(&l, 0, sizeof l);
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    int64_t extent = (random >> 33) % 1001, fails = (random >> 50) % 4 ? INT64_MAX : (int64_t)(random >> 40) % 1200;
+    l.failed = INT64_MAX, l.fails = fails;
+    ctx[0] = -1;
+    int32_t status = parallel(ctx, count, &l, extent, 256, workspace, 1 + (random >> 45) % 20, 1 + (random >> 60));
+    int fault = fails < extent;
+    wrong += status != (fault ? 5 : 0) || (fault && ctx[0] != fails);
+    for (int64_t i = 0; i < 1000; i++)
+      wrong += fault && i >= fails ? l.seen[i] : l.seen[i] != (i < extent);
+    if (n % 512 == 511) { struct timespec t = {0, 3000000}; nanosleep(&t, 0); } /* the workers go to sleep */
+  }
+  return (void *)(size_t)wrong;
+}
+static int64_t stress(void) {
+  pthread_t other;
+  void *wrong;
+  if (pthread_create(&other, 0, many_loops, (void *)1)) return 1;
+  int64_t own = (int64_t)(size_t)many_loops((void *)2);
+  return pthread_join(other, &wrong) ? 1 : own + (int64_t)(size_t)wrong;
 }
 DECLARATIONS
 static int32_t call(void *kernel, int count, void *ctx, void **b, void *workspace) {
@@ -62,8 +112,11 @@ static int32_t call(void *kernel, int count, void *ctx, void **b, void *workspac
 }
 int main(int argc, char **argv) {
   void *api[64] = {0};
-  api[PARALLEL] = (void *)parallel;
+  api[@PARALLEL@] = (void *)parallel;
   void *kernels[] = {TABLE};
+  pool_limit = @THREADS@;
+  pool_spin = 1500000;
+  int64_t wrong_loops = stress(), loops = pool_jobs;
   FILE *in = fopen(argv[1], "rb"), *out = fopen(argv[2], "wb");
   int64_t head[3];
   /* the kernel, its buffers, bytes of workspace; then each buffer's size and bytes */
@@ -82,6 +135,8 @@ int main(int argc, char **argv) {
     fwrite(&status, 8, 1, out);
     for (int i = 0; i < head[1]; i++) fwrite(b[i], 1, sizes[i], out);
   }
+  int64_t counts[] = {wrong_loops, loops, pool_jobs - loops, pool_workers};
+  fwrite(counts, 8, 4, out);
   return fclose(out);
 }
 """
@@ -131,11 +186,18 @@ def harness(count: int) -> str:
     )
     text = HARNESS.replace("DECLARATIONS", "\n".join(f"extern int32_t {n}();" for n in names))
     text = text.replace("CALLS", calls).replace("TABLE", ", ".join(names)).replace("API", str(abi.CONTEXT_API))
-    return text.replace("PARALLEL", str(abi.API.index("parallel")))
+    for name, number in {"PARALLEL": abi.API.index("parallel"), "THREADS": THREADS, "LOOPS": LOOPS}.items():
+        text = text.replace(f"@{name}@", str(number))
+    return text
 
 
-def run_on(spec: str, filters: list[str]) -> tuple[int, int, list[str]]:
-    """How many kernels ran, how many could not be prepared, and what was wrong."""
+def pool_object(on: Target) -> bytes:
+    """The runtime's native part, with its pool, for a processor."""
+    return compile_text(RUNTIME_IR + pool_ir(PoolPlatform({}, *WAITING[on.arch])), on)
+
+
+def run_on(spec: str, filters: list[str]) -> tuple[str, list[str]]:
+    """What ran, in words, and what was wrong."""
     on = target(spec)
     compiler, emulator = MACHINES[spec]
     runs: list[Run] = []
@@ -154,7 +216,8 @@ def run_on(spec: str, filters: list[str]) -> tuple[int, int, list[str]]:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         (place / "main.c").write_text(harness(len(runs)))
-        objects = []
+        objects = [place / "runtime.o"]
+        objects[0].write_bytes(pool_object(on))
         for i, run in enumerate(runs):
             objects.append(place / f"k{i}.o")
             objects[-1].write_bytes(run.code)
@@ -181,14 +244,19 @@ def run_on(spec: str, filters: list[str]) -> tuple[int, int, list[str]]:
                 tolerance(value.dtype, actual, value)
         except AssertionError as error:
             wrong.append(f"{run.name}: {str(error).strip().splitlines()[0]}")
-    return len(runs), left, wrong
+    wrong_loops, loops, shared, workers = map(int, np.frombuffer(data, "int64", 4, at))
+    if wrong_loops or not loops or not workers or (not filters and not shared):
+        wrong.append(f"the pool: {wrong_loops} wrong of {loops} loops, {shared} of kernels, {workers} workers")
+    return (f"{len(runs)} kernels, {shared} loops of theirs and {loops} others shared with {workers} workers; "
+            f"{left} samples not run (symbols, or no native code)"), wrong  # fmt: skip
 
 
 def main() -> int:
     bad = 0
+    kernel_parallel.WORTH_SHARING = kernel_parallel.CHUNK = 0  # every loop is worth sharing
     for spec in MACHINES:
-        count, left, wrong = run_on(spec, sys.argv[1:])
-        print(f"{spec}: {count} kernels, {len(wrong)} wrong; {left} samples not run (symbols, or no native code)")
+        what, wrong = run_on(spec, sys.argv[1:])
+        print(f"{spec}: {len(wrong)} wrong; {what}")
         for line in wrong:
             print(f"  {line}")
         bad += len(wrong)

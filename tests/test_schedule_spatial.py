@@ -8,6 +8,15 @@ import numpy as np
 import pytest
 from kernel_tools import Kernel
 
+from supple.base import dtypes
+from supple.base.target import host, target
+from supple.codegen.kernel import emit_kernel
+from supple.codegen.llvm import optimize, parse, target_machine
+from supple.interp.loops import run_prim_func
+from supple.ir.expr import BufferLoad
+from supple.ir.loop import Buffer, PrimFunc
+from supple.schedule import loops as L
+from supple.schedule.turn import depth_of, turned
 from supple.script import from_source
 
 HEAD = "from supple.script import tirx as T\n\n"
@@ -65,3 +74,71 @@ def f(X: T.Buffer(({n}, {m}), "float32"), Z: T.Buffer(({m}, {n}), "float32")):
     z = np.full((m, n), -1, "float32")
     Kernel(from_source(HEAD + source), distrust=True)(x, z)
     np.testing.assert_array_equal(z, x.T)
+
+
+CROSSED = """
+@T.prim_func(private=True)
+def f(X: T.Buffer((37, 53), "{kind}"), W: T.Buffer((53, 37), "{other}"), P: T.Buffer((53, 37), "int32"),
+      Z: T.Buffer((53, 37), "float32")):
+    for i, j in T.grid(53, 37):
+        with T.sblock("z"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Z[vi, vj] = {value}
+"""
+
+
+@pytest.mark.parametrize(("value", "kind", "other", "turns"), [
+    ("X[vj, vi] + W[vi, vj]", "float32", "float32", True),
+    ("T.Cast('float32', X[vj, vi]) * W[vi, vj]", "float16", "float32", True),
+    ("T.Cast('float32', X[vj, vi])", "bfloat16", "float32", True),
+    ("T.Cast('float32', X[vj, vi])", "float8_e4m3fn", "float32", True),
+    ("T.Select(X[vj, vi] < X[T.min(vj + 1, 36), vi], X[vj, vi], W[vi, vj])", "float32", "float32", True),
+    ("X[P[vi, vj] % 37, vi]", "float32", "float32", True),
+    ("T.Cast('float32', X[vj, vi]) + T.Cast('float32', W[vi, vj])", "float64", "float32", True),
+    ("T.Cast('float32', X[vj, vi])", "bool", "float32", False),
+    ("T.if_then_else(vj > 0, X[T.max(vj - 1, 0), vi], T.float32(0))", "float32", "float32", False),
+    ("T.if_then_else(vj < 20, X[vj + 17, vi], T.float32(0))", "float32", "float32", False),
+])  # fmt: skip
+@pytest.mark.parametrize("cpu", ["", " -mcpu=x86-64"])
+def test_what_lies_across_is_turned_in_registers(value: str, kind: str, other: str, turns: bool, cpu: str) -> None:
+    func = from_source(HEAD + CROSSED.format(value=value, kind=kind, other=other))
+    kernel = Kernel(func.with_attr("tirx.noalias", True), target=target(f"llvm{cpu}"))
+    assert ("T.Shuffle" in kernel.scheduled.script()) == turns
+    rng = np.random.default_rng(4)
+    x = rng.integers(0, 2 if kind == "bool" else 9, (37, 53)).astype(dtypes.to_numpy(kind))
+    args = x, rng.standard_normal((53, 37)).astype(other), rng.integers(0, 1000, (53, 37)).astype("int32")
+    found, written, scheduled = (np.full((53, 37), 7, "float32") for _ in range(3))
+    kernel(*args, found)
+    run_prim_func(func, [*args, written])
+    run_prim_func(kernel.scheduled, [*args, scheduled])
+    np.testing.assert_array_equal(found, written)
+    np.testing.assert_array_equal(scheduled, written)
+
+
+@pytest.mark.parametrize(("cpu", "lanes"), [("x86-64", 4), ("x86-64-v3", 8), ("x86-64-v4", 16)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int8"])
+def test_turned(cpu: str, lanes: int, dtype: str) -> None:
+    on = target(f"llvm -mcpu={cpu}")
+    lanes = lanes * 4 // dtypes.nbytes(dtype)
+    depth = depth_of(dtype, lanes)
+    assert depth == 16 // dtypes.nbytes(dtype) <= lanes
+    x = Buffer("X", (L.number(lanes), L.number(depth)), dtype)
+    z = Buffer("Z", (L.number(depth), L.number(lanes)), dtype)
+    made = turned(dtype, lanes, depth, lambda lane, k: BufferLoad(x, (lane, k)))
+    body = L.block(made.fill, L.unrolled("k", depth, lambda k: L.vectorized(
+        "lane", lanes, lambda lane: L.store(z, (k, lane), made.at(k, lane)))))  # fmt: skip
+    func = PrimFunc((x, z), body)
+    values = np.arange(lanes * depth).reshape(lanes, depth).astype(dtype)
+    found = np.zeros((depth, lanes), dtype)
+    run_prim_func(func, [values, found])
+    np.testing.assert_array_equal(found, values.T)
+    machine, module = target_machine(on), parse(emit_kernel(func, "kernel", on, []).llvm_text)
+    optimize(module, machine)
+    code = machine.emit_assembly(module)
+    mixing = re.findall(r"^\s+v?(?:\w*unpck|pinsr|insert|\w*perm|\w*shuf)\w*", code, re.MULTILINE)
+    rounds = depth.bit_length() - 1
+    assert 0 < len(mixing) <= depth * (rounds + lanes // depth - 1)  # for each vector, not for each element
+    if lanes * dtypes.nbytes(dtype) <= host().vector_bits // 8:
+        native = np.zeros((depth, lanes), dtype)
+        Kernel(func, schedule=False, target=on)(values, native)
+        np.testing.assert_array_equal(native, values.T)

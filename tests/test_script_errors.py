@@ -157,6 +157,7 @@ LOOPS = [  # statement, marked text, message
     ('with T.sblock("b"):\n    T.sblock_attr(3)', "T.sblock_attr(3)", "expected a dict"),
     ("A[0, 0] = T.truncdiv(A[0, 0], A[0, 1])", "T.truncdiv(A[0, 0], A[0, 1])", "T.truncdiv: expected integers"),
     ("A[0, 0] = T.Ramp(0, 1, 0)", "T.Ramp(0, 1, 0)", "at least one lane"),
+    ("A[0, 0] = T.Shuffle([A[0, 0:4]], [4])", "T.Shuffle([A[0, 0:4]], [4])", "expected indices from 0 to 3, got 4"),
     ("A[0, 0] = T.Broadcast(0, 0)", "T.Broadcast(0, 0)", "at least one lane"),
     (
         "A[0, 0] = T.comm_reducer(lambda x: x, [T.float32(0)])",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from supple.analysis.nest import Axis, Nest
 from supple.analysis.reduction import is_same_place, multiply_add
@@ -13,13 +14,20 @@ from supple.ir.loop import BufferStore, buffer_type
 from supple.ir.node import Expr
 from supple.ir.walk import pre_order
 
+FEW_COLUMNS = 5
+"""Up to so many columns a result is computed along its rows instead: a vector would be mostly empty."""
+
+FEW_COLUMNS_ALONG = 24
+"""The same where the left operand is contiguous along its rows: it need not be turned then."""
+
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
     """What each loop of a contraction does.
 
     ``rows`` occur in the left operand and the result, ``columns`` in the right operand and the result (the last of
-    them is the result's contiguous axis), ``batch`` in all three, ``reduce`` in both operands only. ``left`` and
+    them is the result's contiguous axis, unless that has few elements: then they are rows, and a matrix times a vector
+    is the vector times the transposed matrix), ``batch`` in all three, ``reduce`` in both operands only. ``left`` and
     ``right`` are the operand expressions: a load, or a cast of one. ``init`` is the value that the sum starts from,
     or None when it goes on from what the result holds. ``panel`` is the width of the right operand's panels when it
     is stored so: ``B[j // 16, k, j % 16]``.
@@ -45,6 +53,32 @@ class Contraction:
             return False
         last = self.nest.axis(operand_load(self.right).indices[-1])
         return last is not None and last.reduce
+
+    @property
+    def long_rows(self) -> Axis | None:
+        """The axis of rows that has more elements than the columns, if these are few enough for the result to be
+        computed along it."""
+        if self.panel is not None or len(self.columns) != 1 or not isinstance(self.columns[0].extent, IntImm):
+            return None
+        few = self.columns[0].extent.value
+        axes = [a for a in map(self.nest.axis, self.indices) if _holds(self.rows, a)]
+        if few > FEW_COLUMNS_ALONG or not axes or axes[-1] is None:
+            return None
+        extent = axes[-1].extent
+        return None if isinstance(extent, IntImm) and extent.value <= few else axes[-1]
+
+    def along_rows(self) -> Contraction:
+        """The same with rows and columns, left and right exchanged where that is better (see `FEW_COLUMNS`)."""
+        axis = self.long_rows
+        if axis is None:
+            return self
+        lies_along = self.nest.axis(operand_load(self.left).indices[-1]) is axis
+        columns = self.columns[0].extent
+        assert isinstance(columns, IntImm)
+        if columns.value > (FEW_COLUMNS_ALONG if lies_along else FEW_COLUMNS):
+            return self
+        rows = sorted(self.rows, key=lambda a: a is axis)
+        return replace(self, left=self.right, right=self.left, rows=self.columns, columns=tuple(rows))
 
 
 def operand_load(operand: Expr) -> BufferLoad:
@@ -112,7 +146,7 @@ def read_contraction(nest: Nest) -> Contraction | None:
     return Contraction(
         nest, tuple(batch), tuple(rows), tuple(columns), tuple(reduce), x, y, store.buffer, store.indices,
         None if init is None else init.value, E.scalar_dtype(store.value), panels.get(1),
-    )  # fmt: skip
+    ).along_rows()  # fmt: skip
 
 
 def _panels(nest: Nest, load: BufferLoad) -> tuple[int, tuple[Axis, Axis]] | None:
@@ -144,7 +178,7 @@ def _multiply_add(store: BufferStore) -> tuple[Expr, Expr] | None:
     return None
 
 
-def _holds(group: list[Axis] | list[Axis | None], axis: Axis) -> bool:
+def _holds(group: Sequence[Axis | None], axis: Axis | None) -> bool:
     return any(a is axis for a in group)
 
 

@@ -100,7 +100,8 @@ def step_reads_once(nest: Nest, own: Sequence[BufferLoad], value: Expr) -> bool:
 def moves_operand(nest: Nest, own: Sequence[BufferLoad], producer: BufferStore) -> bool:
     """Whether a contraction may read an operand where ``producer`` (a store in terms of its block's variables) takes it
     from: the producer does nothing but permute dimensions, and what it reads is contiguous along the reduction, or, for
-    the right operand, along the columns (along anything else each element would take a cache line)."""
+    the right operand, along the columns (along anything else each element would take a cache line). Operands of a
+    result of few columns change sides."""
     value = producer.value
     if not isinstance(value, BufferLoad) or len(own) != 1 or not value.indices:
         return False
@@ -112,8 +113,8 @@ def moves_operand(nest: Nest, own: Sequence[BufferLoad], producer: BufferStore) 
     if c is None:
         return False
     last = nest.axis(own[0].indices[places[-1]])
-    kept = () if operand_load(c.left) is own[0] else c.columns
-    return c.panel is None and any(last is axis for axis in (*kept, *c.reduce))
+    kept = (c.long_rows,) if operand_load(c.left) is own[0] else c.columns
+    return c.panel is None and last is not None and any(last is axis for axis in (*kept, *c.reduce))
 
 
 def _count(extents: object) -> Expr:

@@ -157,7 +157,7 @@ def is_in_bounds(nest: Nest, scalars: tuple[Var, ...]) -> bool:
             continue
         if not guards:
             seen.add(id(node))
-        if isinstance(node, (E.Let, E.Ramp, E.Broadcast)):
+        if isinstance(node, (E.Let, E.Ramp, E.Broadcast, E.Shuffle)):
             return False
         if isinstance(node, BufferLoad):
             mark = context.mark()

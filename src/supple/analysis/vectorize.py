@@ -51,7 +51,7 @@ def can_vectorize(var: Var, body: Stmt, *, trusted: bool = False) -> bool:
             return False
         if isinstance(node, BufferStore) and not any(depends(index) for index in node.indices):
             return False
-        if isinstance(node, (E.Ramp, E.Broadcast)):
+        if isinstance(node, (E.Ramp, E.Broadcast, E.Shuffle)):
             return False
         if isinstance(node, Call) and getattr(node.op, "name", "") == "tirx.if_then_else" and depends(node.args[0]):
             return False

@@ -260,6 +260,36 @@ def broadcast(state: State, node: E.Broadcast) -> Task:
     return state.builder.splat(value, node.lanes)
 
 
+def shuffle(state: State, node: E.Shuffle) -> Task:
+    """Chosen lanes of some vectors. Two vectors of equal lanes (or one) are one instruction."""
+    vectors: list[Value] = []
+    for operand in node.vectors:
+        vector = yield operand
+        vectors.append(vector)
+    b = state.builder
+    chosen = [index.value for index in node.indices if isinstance(index, E.IntImm)]
+    lanes = dtypes.lanes(vectors[0].dtype)
+    if len(chosen) > 1 and len(vectors) <= 2 and lanes > 1 and dtypes.lanes(vectors[-1].dtype) == lanes:
+        first, last = vectors[0], vectors[-1]
+        kind = llvm_type(first.dtype)
+        mask = ", ".join(f"i32 {place}" for place in chosen)
+        return b.pure(
+            f"shufflevector {kind} {first.ref}, {kind} {last.ref}, <{len(chosen)} x i32> <{mask}>",
+            node.dtype, (first, last), "s",
+        )  # fmt: skip
+    elements = [(vector, lane) for vector in vectors for lane in range(dtypes.lanes(vector.dtype))]
+
+    def element(vector: Value, lane: int) -> Value:
+        return vector if dtypes.lanes(vector.dtype) == 1 else b.extract(vector, lane)
+
+    if len(chosen) == 1:
+        return element(*elements[chosen[0]])
+    made = Value("zeroinitializer", node.dtype)
+    for lane, place in enumerate(chosen):
+        made = b.insert(made, element(*elements[place]), lane)
+    return made
+
+
 def let(state: State, node: E.Let) -> Task:
     """``body`` with the variable bound."""
     value = yield node.value
@@ -399,6 +429,7 @@ HANDLERS: dict[type, Callable[[State, Any], Any]] = {
     E.Cast: convert,
     E.Ramp: ramp,
     E.Broadcast: broadcast,
+    E.Shuffle: shuffle,
     E.Let: let,
     E.BufferLoad: memory.load,
     Call: call,

@@ -465,6 +465,12 @@ def _ramp(run: _Run, e: E.Ramp, done: Mapping[int, Array], mask: Array | None) -
     return done[id(e.base)] + done[id(e.stride)] * np.arange(e.lanes, dtype=kind)
 
 
+def _shuffle(run: _Run, e: E.Shuffle, done: Mapping[int, Array], mask: Array | None) -> Array:
+    joined = np.concatenate([np.atleast_1d(done[id(v)]) for v in e.vectors])
+    chosen: Array = joined[[int(done[id(i)]) for i in e.indices]]
+    return chosen if len(e.indices) > 1 else chosen[0]
+
+
 _EXPRESSIONS: dict[type, Callable[[_Run, Any, Mapping[int, Array], Array | None], Array]] = {
     E.IntImm: _literal,
     E.FloatImm: _literal,
@@ -476,6 +482,7 @@ _EXPRESSIONS: dict[type, Callable[[_Run, Any, Mapping[int, Array], Array | None]
     E.Cast: lambda run, e, done, mask: dtypes.convert(done[id(e.value)], dtypes.element(e.dtype))[()],
     E.Ramp: _ramp,
     E.Broadcast: lambda run, e, done, mask: np.full((e.lanes,), done[id(e.value)]),
+    E.Shuffle: _shuffle,
     BufferLoad: _Run.load,
     Call: _Run.intrinsic,
 }
@@ -635,7 +642,7 @@ def _reads_only_itself(store: BufferStore, block: SBlock) -> bool:
 
 
 def _has_vectors(block: SBlock) -> bool:
-    return any(isinstance(n, (E.Ramp, E.Broadcast)) for n in post_order(block))
+    return any(isinstance(n, (E.Ramp, E.Broadcast, E.Shuffle)) for n in post_order(block))
 
 
 def _run_lanes(run: _Run, leaf: SBlockRealize) -> None:

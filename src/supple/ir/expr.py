@@ -388,6 +388,37 @@ class Broadcast(ExprWithOps):
 
 
 @node
+class Shuffle(ExprWithOps):
+    """The elements of some vectors (or scalars) of one element dtype, joined and chosen by number: ``indices[i]`` is
+    where lane ``i`` comes from. One index gives a scalar."""
+
+    vectors: tuple[Expr, ...]
+    indices: tuple[Expr, ...]
+
+    def __post_init__(self) -> None:
+        if not self.vectors or not self.indices:
+            raise ValueError("Shuffle: expected at least one vector and one index")
+        kinds = [scalar_dtype(v) for v in self.vectors]
+        if len({dtypes.element(kind) for kind in kinds}) > 1:
+            raise TypeError(f"Shuffle: the vectors must have one element dtype, got {', '.join(kinds)}")
+        count = sum(map(dtypes.lanes, kinds))
+        for index in self.indices:
+            if not isinstance(index, IntImm):
+                raise TypeError("Shuffle: indices must be integer literals")
+            if not 0 <= index.value < count:
+                raise ValueError(f"Shuffle: expected indices from 0 to {count - 1}, got {index.value}")
+
+    @property
+    def dtype(self) -> str:
+        element = dtypes.element(scalar_dtype(self.vectors[0]))
+        return dtypes.vector(element, len(self.indices)) if len(self.indices) > 1 else element
+
+    @property
+    def ty(self) -> Type:
+        return prim_type(self.dtype)
+
+
+@node
 class Let(ExprWithOps):
     """``body`` with ``var`` standing for ``value``."""
 

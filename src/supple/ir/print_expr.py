@@ -201,6 +201,16 @@ class ExprPrinter(TypePrinter):
     def _broadcast(self, e: E.Broadcast) -> Any:
         return (yield from self._function("T.Broadcast", (e.value,), str(e.lanes)))
 
+    def _shuffle(self, e: E.Shuffle) -> Any:
+        texts: list[str] = []
+        depth = 0
+        for part in (*e.vectors, *e.indices):
+            piece: Piece = yield part
+            texts.append(piece[0])
+            depth = max(depth, piece[2])
+        vectors, places = ", ".join(texts[: len(e.vectors)]), ", ".join(texts[len(e.vectors) :])
+        return f"T.Shuffle([{vectors}], [{places}])", ATOM, depth + 1
+
     def _let(self, e: E.Let) -> Any:
         value: Piece = yield e.value
         name = self.names.find(e.var)
@@ -546,6 +556,7 @@ _PRINTERS: dict[type[Expr], Callable[[ExprPrinter, Any], Any]] = {
     E.Cast: ExprPrinter._cast,
     E.Ramp: ExprPrinter._ramp,
     E.Broadcast: ExprPrinter._broadcast,
+    E.Shuffle: ExprPrinter._shuffle,
     E.Let: ExprPrinter._let,
     E.BufferLoad: ExprPrinter._load,
     Call: ExprPrinter._call,

@@ -68,10 +68,11 @@ class PoolPlatform:
     declarations: str
 
 
-_WAITING = {  # machine: numbers of the calls futex and gettid, the instruction
+WAITING = {
     "x86_64": (202, 186, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()\n"),
     "aarch64": (98, 178, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)\n"),
 }
+"""By machine, the last four fields of `PoolPlatform`."""
 
 _POOL_FUNCTIONS = (
     "syscall",
@@ -91,7 +92,7 @@ _POOL_FUNCTIONS = (
 def pool_platform() -> PoolPlatform | None:
     """What threads need here; None where compiled code runs on the caller's thread alone (anything but 64-bit Linux on
     x86-64 and AArch64)."""
-    row = _WAITING.get(platform.machine().lower())
+    row = WAITING.get(platform.machine().lower())
     if sys.platform != "linux" or row is None or ctypes.sizeof(ctypes.c_void_p) != 8:
         return None
     library = c_library()

@@ -14,8 +14,9 @@ What ``C[i, j] += A[i, k] * B[k, j]`` becomes (6 x 16 tiles; the numbers follow 
                             acc[r, 0:16] = fma(A[6*io+r, k], Bp[jo, k, 0:16], acc[r, 0:16])   # r unrolled
                         C[6*io+r, jo*16 : jo*16+16] = epilogue(acc[r, 0:16]), or leave it for the next block
     else:
-        four rows, two or one, 16, 32 or 64 columns at a time, B read in place (some of its rows at a time for all
-        columns, when B is larger than the cache)
+        four rows, two or one, 16, 32 or 64 columns at a time (8 or 4 where there are no more), B read in place (some
+        of its rows at a time for all columns, when B is larger than the cache; turned in registers where B is
+        contiguous along k)
 
 Panels stream past a tile's rows of A, and the result is written row by row: both run on where the last tile ended,
 which hardware prefetches. (With a panel held and A streaming, each tile's rows of the result begin six new streams, and
@@ -58,6 +59,7 @@ from supple.schedule.tiles import (
     BLOCKS_EACH,
     LEAST_TILES,
     PACK_ROWS,
+    PAGE_BYTES,
     PANELS_BYTES,
     ROWS_TO_SHARE,
     SMALL_ROWS,
@@ -65,11 +67,13 @@ from supple.schedule.tiles import (
     STEPS,
     STREAM_ROWS,
     STREAM_VECTORS,
+    STREAM_WIDTH,
     Block,
     Part,
     Stream,
     Tile,
 )
+from supple.schedule.turn import depth_of, turned
 
 
 class ContractionRule(Operands):
@@ -499,17 +503,24 @@ class ContractionRule(Operands):
         """B read in place, once for the rows of a tile: four of them, two or one."""
         if not self.idempotent:  # tiles may not overlap
             return self._in_order(at, self.one)
-        # where vectors are gathered, one at a time: the lines that they are gathered from stay in the cache
-        vectors = 1 if self.c.right_is_transposed else self.one.vectors
+        vectors = self._vectors_of_rows() if self.c.right_is_transposed else self.one.vectors
         tiles = [Tile(rows, max(1, vectors // rows), self.one.lanes) for rows in (1, 2, 4)]
         made = self._across(at, tiles[0])
-        for tile in tiles[1:]:
+        for tile in (*(Tile(4, 1, lanes) for lanes in self._short_vectors()), *tiles[1:]):
             enough, wide = L.at_least(self.M, tile.rows), L.at_least(self.N, tile.columns)
             if enough is False or wide is False:
                 continue
             both: Expr | bool = enough if wide is True else wide if enough is True else E.And(enough, wide)
             made = L.either(both, self._across(at, tile, only_wide=True), made)
         return made.loop("jo")
+
+    def _vectors_of_rows(self) -> int:
+        """How many vectors of columns to sum at once where B is contiguous along k: two, for the chains of additions to
+        overlap. Where its rows are whole pages, whose lines share a set of the first-level cache, one: their lines stay
+        there until all of each is used."""
+        depth = L.constant(self.K)
+        fills_pages = depth is not None and depth * dtypes.nbytes(operand_load(self.c.right).dtype) % PAGE_BYTES == 0
+        return 1 if fills_pages or depth_of(self.c.dtype, self.one.lanes) is None else 2
 
     def _rows_of(self, tile: Tile, body: Callable[[Expr], Stmt]) -> Stmt:
         return L.loop("i", L.ceildiv(self.M, tile.rows), lambda i: body(self._first_row(i, tile)))
@@ -527,10 +538,14 @@ class ContractionRule(Operands):
 
         if only_wide:
             return overlapping(tile)
-        narrow = Tile(tile.rows, 1, tile.lanes)
-        single = L.Share.each(self.N, lambda c: self._rows_of(tile, lambda i: self._direct_scalar(at, tile.rows, i, c)))
-        vectors = L.either(L.at_least(self.N, narrow.columns), overlapping(narrow), single)
-        return L.either(L.at_least(self.N, tile.columns), overlapping(tile), vectors)
+        made = L.Share.each(self.N, lambda c: self._rows_of(tile, lambda i: self._direct_scalar(at, tile.rows, i, c)))
+        for lanes in (*self._short_vectors(), tile.lanes):
+            made = L.either(L.at_least(self.N, lanes), overlapping(Tile(tile.rows, 1, lanes)), made)
+        return L.either(L.at_least(self.N, tile.columns), overlapping(tile), made)
+
+    def _short_vectors(self) -> list[int]:
+        """Lanes of shorter vectors, for results that have fewer columns than a vector has lanes."""
+        return [4] if self.one.lanes > 4 else []
 
     def _in_order(self, at: dict[Var, Expr], tile: Tile) -> Stmt:
         """All columns, each once: wide tiles, then vectors, then single columns."""
@@ -566,7 +581,7 @@ class ContractionRule(Operands):
         """Some rows of B at a time for all columns, or for those of a thread."""
         depth, columns = L.constant(self.K), L.constant(self.N)
         assert depth is not None and columns is not None
-        tile = Tile(rows, max(1, STREAM_VECTORS // rows), self.one.lanes)
+        tile = Tile(rows, max(1, min(STREAM_WIDTH, STREAM_VECTORS // rows)), self.one.lanes)
         shape = (L.number(2), L.number(max(PACK_ROWS, self.many.rows)), L.number(columns))
         whole, rest = divmod(depth, STREAM_ROWS)
         last_column = L.number(columns - tile.columns)
@@ -605,8 +620,8 @@ class ContractionRule(Operands):
         end = self._each(tile, lambda r, c: self.finish(
             at, E.Add(row, r), E.Add(first, c), BufferLoad(acc, (r, c))))  # fmt: skip
         if stream is None:
-            # gathering a vector takes more instructions than all else
-            sum_ = L.loop("k", self.K, step) if self.c.right_is_transposed else self._along_k(self.K, step)
+            sum_ = self._turned(at, tile, row, first, acc, step) if self.c.right_is_transposed else self._along_k(
+                self.K, step)  # fmt: skip
         else:
             place = stream
             sum_ = self._along_k(L.number(place.count), lambda k: step(E.Add(place.first, k)))
@@ -615,6 +630,34 @@ class ContractionRule(Operands):
             end = L.when(place.is_last, end, self._each(tile, lambda r, c: L.store(
                 place.waiting, (place.target, E.Add(row, r), E.Add(first, c)), BufferLoad(acc, (r, c)))))  # fmt: skip
         return L.block(AllocBuffer(acc), begin, sum_, end)
+
+    def _turned(self, at: dict[Var, Expr], tile: Tile, row: Expr, first: Expr, acc: Var, step: L.Body) -> Stmt:
+        """The sums of a tile where B is contiguous along k: some steps at a time are read together and turned."""
+        depth = depth_of(self.c.dtype, tile.lanes)
+        if depth is None:  # gathering a vector takes more instructions than all else
+            return L.loop("k", self.K, step)
+
+        def square(start: Expr, v: Expr) -> Stmt:
+            def column(lane: Expr) -> Expr:
+                return L.add(L.mul(v, tile.lanes), lane)
+
+            made = turned(self.c.dtype, tile.lanes, depth, lambda lane, k: self.right(
+                at, L.add(start, k), E.Add(first, column(lane))))  # fmt: skip
+
+            def add(k: Expr, r: Expr, lane: Expr) -> Stmt:
+                place = (r, column(lane))
+                left = self.left(at, E.Add(row, r), L.add(start, k))
+                return L.store(acc, place, self.multiply_add(left, made.at(k, lane), BufferLoad(acc, place)))
+
+            return L.block(made.fill, L.unrolled("k", depth, lambda k: L.unrolled(
+                "r", tile.rows, lambda r: L.vectorized("c", tile.lanes, lambda lane: add(k, r, lane)))))  # fmt: skip
+
+        whole = L.div(self.K, depth)
+        done = L.mul(whole, depth)
+        return L.block(
+            L.loop("ks", whole, lambda ks: L.unrolled("cv", tile.vectors, lambda v: square(L.mul(ks, depth), v))),
+            L.loop("k", L.sub(self.K, done), lambda k: step(L.add(done, k))),
+        )
 
     def _direct_scalar(self, at: dict[Var, Expr], rows: int, row: Expr, column: Expr) -> Stmt:
         """A few single elements, their chains side by side."""

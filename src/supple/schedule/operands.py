@@ -26,6 +26,7 @@ from supple.schedule.tiles import (
     Tile,
     tiles,
 )
+from supple.schedule.turn import depth_of, turned
 
 
 def multiplies_pairs(c: Contraction, target: Target) -> bool:
@@ -173,10 +174,13 @@ class Operands:
         whole = L.plain(E.Min(block.panels, E.Sub(panels_in_all, block.first_panel)))
         zero = E.const(0, self.c.dtype)
 
-        def copy(panel: Expr, k: Expr, column: Expr) -> Stmt:
+        def read(panel: Expr, k: Expr, column: Expr) -> Expr:
             first = L.mul(L.add(block.first_panel, panel), width)
             row, j = L.add(block.first_k, k), L.add(first, column)
-            return L.store(packed, (panel, k, column), self.element(lambda i: self.right(at, i, j), row))
+            return self.element(lambda i: self.right(at, i, j), row)
+
+        def copy(panel: Expr, k: Expr, column: Expr) -> Stmt:
+            return L.store(packed, (panel, k, column), read(panel, k, column))
 
         def down(first: Expr, rows: Expr | int) -> Stmt:  # read along the columns, which are contiguous
             return L.loop("jo", whole, lambda panel: L.loop("k", rows, lambda k: L.unrolled(
@@ -194,7 +198,8 @@ class Operands:
         done = L.mul(blocks, PACK_DEPTH)
         if self.c.right_is_transposed:
             full = [L.parallel("jo", whole, lambda panel: self._transposed_panel(
-                tile, block.depth, lambda k, c: copy(panel, k, c)))]  # fmt: skip
+                tile, block.depth, lambda k, c: read(panel, k, c),
+                lambda k, c, value: L.store(packed, (panel, k, c), value)))]  # fmt: skip
         else:  # some rows at a time: a few streams are read, and what is written to a panel lies together
             full = [
                 L.parallel("kb", blocks, lambda kb: down(L.mul(kb, PACK_DEPTH), PACK_DEPTH)),
@@ -206,17 +211,35 @@ class Operands:
         tail = L.when(L.at_least(rest, 1), L.loop("k", block.depth, partial))
         return L.block(*full, L.when(is_last, tail))
 
-    def _transposed_panel(self, tile: Tile, count: Expr, copy: Callable[[Expr, Expr], Stmt]) -> Stmt:
+    def _transposed_panel(
+        self, tile: Tile, count: Expr, read: Callable[[Expr, Expr], Expr], write: Callable[[Expr, Expr, Expr], Stmt]
+    ) -> Stmt:
         """One full panel of an operand that is contiguous along k: a vector of columns for some k, then the next, so
-        that the lines read stay in the first-level cache until all of each is used."""
+        that the lines read stay in the first-level cache until all of each is used. ``read(k, column)`` is written by
+        ``write(k, column, value)``."""
+        turn = None if self.pairs else depth_of(self.c.dtype, tile.lanes)
 
-        def some(first: Expr, depth: Expr | int) -> Stmt:
-            return L.unrolled("cv", tile.vectors, lambda v: L.loop("k", depth, lambda k: L.vectorized(
-                "c", tile.lanes, lambda lane: copy(L.add(first, k), L.add(L.mul(v, tile.lanes), lane)))))  # fmt: skip
+        def column(v: Expr, lane: Expr) -> Expr:
+            return L.add(L.mul(v, tile.lanes), lane)
+
+        def gathered(first: Expr, depth: Expr | int) -> Stmt:
+            return L.loop("cv", tile.vectors, lambda v: L.loop("k", depth, lambda k: L.vectorized(
+                "c", tile.lanes, lambda c: write(
+                    L.add(first, k), column(v, c), read(L.add(first, k), column(v, c))))))  # fmt: skip
+
+        def square(first: Expr, v: Expr, depth: int) -> Stmt:
+            made = turned(self.c.dtype, tile.lanes, depth, lambda c, k: read(L.add(first, k), column(v, c)))
+            return L.block(made.fill, L.unrolled("k", depth, lambda k: L.vectorized("c", tile.lanes, lambda c: write(
+                L.add(first, k), column(v, c), made.at(k, c)))))  # fmt: skip
+
+        def some(first: Expr) -> Stmt:
+            if turn is None:
+                return gathered(first, TRANSPOSE_DEPTH)
+            return L.loop("cv", tile.vectors, lambda v: L.loop("ko", TRANSPOSE_DEPTH // turn, lambda ko: square(
+                L.add(first, L.mul(ko, turn)), v, turn)))  # fmt: skip
 
         blocks = L.div(count, TRANSPOSE_DEPTH)
         done = L.mul(blocks, TRANSPOSE_DEPTH)
         return L.block(
-            L.loop("ko", blocks, lambda ko: some(L.mul(ko, TRANSPOSE_DEPTH), TRANSPOSE_DEPTH)),
-            some(done, L.sub(count, done)),
+            L.loop("ko", blocks, lambda ko: some(L.mul(ko, TRANSPOSE_DEPTH))), gathered(done, L.sub(count, done))
         )

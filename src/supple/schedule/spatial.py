@@ -12,13 +12,13 @@ for i, j in T.grid(M, N): Z[i, j] = X[j, i]                 # an operand that is
 
 for io in T.parallel(M / 16):                               # after: in blocks of as many elements of that axis as
     for v in range(N / 8):                                  # a cache line holds, so that each line read is used up
-        for i in range(16):                                 # before it leaves the cache
-            Z[16*io + i, 8*v : 8*v+8] = X[8*v : 8*v+8, 16*io + i]
+        for i in range(16):                                 # before it leaves the cache; squares of them are read
+            Z[16*io + i, 8*v : 8*v+8] = X[8*v : 8*v+8, 16*io + i]        # along that axis and turned (`turn`)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from supple.analysis.nest import Axis, Nest, is_independent, loads
@@ -26,10 +26,14 @@ from supple.base import dtypes
 from supple.base.target import Target
 from supple.ir import expr as E
 from supple.ir.expr import Var
+from supple.ir.loop import BufferStore
 from supple.ir.node import Expr, Stmt
-from supple.ir.walk import pre_order
+from supple.ir.types import prim_type
+from supple.ir.walk import pre_order, transform
 from supple.schedule import loops as L
 from supple.schedule.merge import can_merge, merge
+from supple.schedule.turn import depth_of, turned
+from supple.sym.terms import intrinsic_name
 
 LINE = 64
 """Bytes of a cache line."""
@@ -78,10 +82,13 @@ def _across(nest: Nest, last: Axis, outer: list[Axis]) -> Axis | None:
 
 
 def _in_blocks(nest: Nest, last: Axis, across: Axis, outer: list[Axis], width: int) -> Stmt:
-    """Vectors along the last axis, for a cache line's elements of another axis before the next vector."""
+    """Vectors along the last axis, for a cache line's elements of another axis before the next vector. What is
+    contiguous along that axis is read along it and turned."""
     block = max(8, LINE // max(dtypes.nbytes(load.dtype) for load in loads(nest)))
     extent = L.plain(across.extent)
     blocks = Axis(Var(f"{across.var.name}_o", across.var.ty), L.ceildiv(extent, block), False)
+    crossing = _crossing(nest, last, across, width)
+    depth = min((depth_of(load.dtype, width) or 1 for load in crossing), default=1)
 
     def inner(at: dict[Var, Expr]) -> Stmt:
         first = L.mul(at[blocks.var], block)
@@ -91,18 +98,73 @@ def _in_blocks(nest: Nest, last: Axis, across: Axis, outer: list[Axis], width: i
             made: Stmt = L.at(nest.store, {**at, across.var: L.add(first, i), last.var: j})
             return made
 
-        def vector(v: Expr) -> Stmt:
-            return L.loop(across.var.name, here, lambda i: L.vectorized("lane", width, lambda lane: element(
-                i, E.Add(E.Mul(v, L.number(width)), lane))))  # fmt: skip
+        def lanes(v: Expr, lane: Expr) -> Expr:
+            return E.Add(E.Mul(v, L.number(width)), lane)
+
+        def vector(v: Expr, i: Expr) -> Stmt:
+            return L.vectorized("lane", width, lambda lane: element(i, lanes(v, lane)))
+
+        def square(v: Expr, begin: Expr) -> Stmt:
+            return _square(nest.store, crossing, width, depth, lambda i, lane: {
+                **at, across.var: L.add(first, begin, i), last.var: lanes(v, lane)})  # fmt: skip
+
+        def one(v: Expr) -> Stmt:
+            if depth == 1:
+                return L.loop(across.var.name, here, lambda i: vector(v, i))
+            squares = L.div(here, depth)
+            done = L.mul(squares, depth)
+            return L.block(
+                L.loop("io", squares, lambda io: square(v, L.mul(io, depth))),
+                L.loop(across.var.name, L.sub(here, done), lambda i: vector(v, L.add(done, i))),
+            )
 
         whole = L.div(L.plain(last.extent), width)
         done = L.mul(whole, width)
         rest = L.loop("t", L.sub(L.plain(last.extent), done), lambda t: L.loop(
             across.var.name, here, lambda i: element(i, L.add(done, t))))  # fmt: skip
-        return L.block(L.loop("v", whole, vector), rest)
+        return L.block(L.loop("v", whole, one), rest)
 
     axes = [blocks if axis is across else axis for axis in outer]
     return L.parallel_around(axes, {}, inner, L.constant(last.extent))
+
+
+def _square(
+    store: BufferStore, crossing: Sequence[E.BufferLoad], width: int, depth: int,
+    where: Callable[[Expr, Expr], dict[Var, Expr]],
+) -> Stmt:  # fmt: skip
+    """The store for a vector of lanes and ``depth`` steps across; ``where(i, lane)`` is the place of an element."""
+    made = [
+        turned(load.dtype, width, depth, partial(lambda load, lane, i: L.at(load, where(i, lane)), load))
+        for load in crossing
+    ]
+    names = {id(load): Var("element", prim_type(load.dtype)) for load in crossing}
+    named = transform(store, lambda node: names.get(id(node)))
+
+    def element(i: Expr, lane: Expr) -> Stmt:
+        elements = {names[id(load)]: t.at(i, lane) for load, t in zip(crossing, made, strict=True)}
+        stored: Stmt = L.at(named, {**where(i, lane), **elements})
+        return stored
+
+    return L.block(
+        *(t.fill for t in made),
+        L.unrolled("i", depth, lambda i: L.vectorized("lane", width, lambda lane: element(i, lane))),
+    )
+
+
+def _crossing(nest: Nest, last: Axis, across: Axis, width: int) -> list[E.BufferLoad]:
+    """The operands that are contiguous along ``across`` and move along the last axis; none where some element may not
+    be read (only one side of a condition is)."""
+    for node in pre_order(nest.store.value):
+        if isinstance(node, (E.And, E.Or)) or (isinstance(node, Expr) and intrinsic_name(node) == "if_then_else"):
+            return []
+    return [
+        load
+        for load in loads(nest)
+        if load.indices
+        and nest.axis(load.indices[-1]) is across
+        and any(a is last for a in nest.depends(load))
+        and depth_of(load.dtype, width) is not None
+    ]
 
 
 def lanes_of(nest: Nest, target: Target) -> int:

@@ -38,7 +38,14 @@ STREAM_ROWS = 8
 """Rows of the right operand that are read side by side where it comes from memory."""
 
 STREAM_VECTORS = 8
-"""Vectors of them for which sums are kept in registers."""
+"""Vectors for which sums are kept in registers then, of all rows of the left operand together."""
+
+STREAM_WIDTH = 4
+"""The most of them for one row of the left operand: wider, and memory does not keep up with the rows' starts."""
+
+PAGE_BYTES = 4096
+"""Addresses that differ by a multiple of it compete for the same few lines of a first-level cache (of 32 KiB in 8 ways,
+for instance)."""
 
 TRANSPOSE_DEPTH = 16
 """How far along the reduction a vector of columns is transposed at a time: a cache line of float32."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from supple.base import dtypes
@@ -188,6 +188,13 @@ def Broadcast(value: ExprLike, lanes: Any) -> Expr:
     if count < 1:
         raise ValueError(f"T.Broadcast: expected at least one lane, got {count}")
     return _expr.Broadcast(value if isinstance(value, Expr) else _expr.const(value), count)
+
+
+def Shuffle(vectors: Sequence[ExprLike], indices: Sequence[ExprLike]) -> Expr:
+    """The elements of some vectors, joined and chosen by number; one index gives a scalar. Raises ``TypeError`` for
+    vectors of several element dtypes and indices that are no literals, ``ValueError`` for an index out of range."""
+    parts = [v if isinstance(v, Expr) else _expr.const(v) for v in vectors]
+    return _expr.Shuffle(tuple(parts), tuple(i if isinstance(i, Expr) else _expr.const(i) for i in indices))
 
 
 ramp, broadcast = Ramp, Broadcast

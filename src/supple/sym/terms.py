@@ -48,6 +48,7 @@ _OPERANDS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
     E.Cast: lambda e: (e.value,),
     E.Ramp: lambda e: (e.base, e.stride),
     E.Broadcast: lambda e: (e.value,),
+    E.Shuffle: lambda e: (*e.vectors, *e.indices),
     E.BufferLoad: lambda e: e.indices,
     E.Let: lambda e: (e.value, e.body),
     Call: _call_operands,
@@ -92,6 +93,7 @@ _MAKE: dict[type, Callable[..., Expr]] = {
     E.Cast: lambda e, v: E.Cast(e.dtype, v),
     E.Ramp: lambda e, base, stride: E.Ramp(base, stride, e.lanes),
     E.Broadcast: lambda e, v: E.Broadcast(v, e.lanes),
+    E.Shuffle: lambda e, *parts: E.Shuffle(parts[: len(e.vectors)], parts[len(e.vectors) :]),
     E.Let: lambda e, value, body: E.Let(e.var, value, body),
 }
 
@@ -159,6 +161,8 @@ class Terms:
             return kind, e.dtype, id(e.value)
         if isinstance(e, (E.Ramp, E.Broadcast)):
             return kind, e.lanes, *map(id, operands(e))
+        if isinstance(e, E.Shuffle):
+            return kind, len(e.vectors), *map(id, operands(e))
         if isinstance(e, E.BufferLoad):
             return kind, id(e.buffer), *map(id, e.indices)
         if isinstance(e, E.Let):
