@@ -314,10 +314,14 @@ MOVES = {
         b = R.permute_dims(v, axes=[0, 2, 1, 3])
         c = R.matmul(p, b)
         """, ["fused_permute_dims_matmul"]),
-    "a left operand stored by columns": ('x: R.Tensor((8, "n"), "float32"), w: R.Tensor((8, 5), "float32")', """
+    "a left operand stored by columns": ('x: R.Tensor((8, "n"), "float32"), w: R.Tensor((8, 25), "float32")', """
         t = R.permute_dims(x)
         c = R.matmul(t, w)
         """, ["matmul", "permute_dims"]),
+    "the same for few columns": ('x: R.Tensor((8, "n"), "float32"), w: R.Tensor((8, 24), "float32")', """
+        t = R.permute_dims(x)
+        c = R.matmul(t, w)
+        """, ["fused_permute_dims_matmul"]),
     "contiguous along the batch": ('x: R.Tensor((3, "n", 8), "float32"), w: R.Tensor((8, "m", 3), "float32")', """
         t = R.permute_dims(w, axes=[2, 0, 1])
         c = R.matmul(x, t)
