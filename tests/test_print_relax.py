@@ -278,8 +278,8 @@ class Module:
         ({"indent_spaces": 0}, ValueError, "at least 1"),
         ({"module_alias": "a b"}, ValueError, "module_alias: expected a name"),
         ({"extra_config": {"relax.prefx": "Q"}}, TypeError, "did you mean 'relax.prefix'"),
-        ({"path_to_underline": [object()]}, NotImplementedError, "path_to_underline"),
-        ({"obj_to_annotate": {x: "here"}}, NotImplementedError, "obj_to_annotate"),
+        ({"path_to_underline": [object()]}, TypeError, "AccessPath"),
+        ({"obj_to_annotate": [x]}, TypeError, "obj_to_annotate: expected a mapping"),
         ({"black_format": True}, NotImplementedError, "black_format"),
     ],
 )

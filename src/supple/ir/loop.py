@@ -76,6 +76,16 @@ class SeqStmt(Stmt):
     def __post_init__(self) -> None:
         as_tuple(self, "seq")
 
+    def __getitem__(self, index: int) -> Stmt:
+        """The statement of that number."""
+        return self.seq[index]
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def __bool__(self) -> bool:
+        return True
+
 
 @node
 class Evaluate(Stmt):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from supple.ir.expr import Var, scalar_dtype
 from supple.ir.loop import IterType, IterVar
 from supple.ir.node import Type
 from supple.ir.print_expr import ExprPrinter
+from supple.ir.print_marks import wrap_lines
 from supple.ir.print_style import PrintOptions
 from supple.ir.types import BufferType, PrimType
 from supple.ir.walk import pre_order
@@ -47,6 +49,11 @@ class LinePrinter(ExprPrinter):
         self.places: dict[int, tuple[int, ...]] = {}  # the same, from a first printing
         self.hoist = self._hoist
         self.announce = lambda var: self.declare([var])
+
+    def mark_lines(self, start: int, value: Any) -> None:
+        """The lines from ``start`` on are the text of ``value``."""
+        if self.options.marks is not None:
+            wrap_lines(self.lines, start, self.options.marks.find(value, None))
 
     def line(self, text: str = "") -> None:
         """Add a line; what comes next may be a statement of the innermost suite."""
