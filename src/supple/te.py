@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from supple.build.te import (
+    ARITHMETIC,
     ComputeOp,
     ExternOp,
+    PlaceholderOp,
     Reduce,
     comm_reducer,
     compute_together,
@@ -69,6 +72,7 @@ from supple.script.tirx import (
 from supple.tirx import all as all
 from supple.tirx import any as any
 from supple.tirx import round as round
+from supple.topi.apply import apply
 
 
 def var(name: str = "tindex", dtype: str = "int64") -> Var:
@@ -77,6 +81,9 @@ def var(name: str = "tindex", dtype: str = "int64") -> Var:
 
 
 size_var = var
+
+ARITHMETIC.update({name: partial(apply, name) for name in ("add", "subtract", "multiply", "divide", "negative")})
+ARITHMETIC["cast"] = lambda x, dtype: apply("astype", x, dtype=dtype)
 
 
 def compute(
@@ -139,14 +146,14 @@ def create_prim_func(tensors: Sequence[Tensor], name: str = "main") -> PrimFunc:
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"create_prim_func: expected te tensors, got {type(tensor).__name__}")
-    inputs = [t for t in tensors if t.op is None]
-    outputs = [t for t in tensors if t.op is not None]
+    inputs = [t for t in tensors if t.definition is None]
+    outputs = [t for t in tensors if t.definition is not None]
     if not outputs:
         raise TypeError("create_prim_func: none of the tensors is computed; list the outputs after the inputs")
     if list(tensors) != [*inputs, *outputs]:
         raise TypeError("create_prim_func: list the inputs before the outputs")
-    read = dict.fromkeys(t for made in definitions(outputs) if made.op is not None for t in made.op.inputs)
-    missing = sorted(t.name for t in read if t.op is None and t not in inputs)
+    read = dict.fromkeys(t for made in definitions(outputs) for t in made.op.inputs)
+    missing = sorted(t.name for t in read if t.definition is None and t not in inputs)
     if missing:
         raise TypeError(f"create_prim_func: {', '.join(missing)} is read but not listed; add it as a parameter")
     return _create(inputs, outputs, name)[0]
@@ -156,6 +163,7 @@ __all__ = [
     "CommReducer",
     "ComputeOp",
     "ExternOp",
+    "PlaceholderOp",
     "Reduce",
     "Tensor",
     "abs",

@@ -303,6 +303,7 @@ class BlockBuilder(Normalizer):
 
     def get_unique_name(self, name_prefix: str) -> str:
         """A name that this builder has not given before: ``a``, ``a1``, ``a2``..."""
+        name_prefix = name_prefix.replace(".", "_")
         name = name_prefix
         while name in self._names:
             self._names[name_prefix] += 1

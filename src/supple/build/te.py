@@ -109,12 +109,16 @@ def limit(dtype: str, low: bool) -> Expr:
     return const(-(1 << (row.bits - 1)) if low else (1 << (row.bits - 1)) - 1, dtype)
 
 
+ARITHMETIC: dict[str, Callable[..., TensorValue]] = {}
+"""Elementwise operators on tensors, by name; filled by the level that has operators."""
+
+
 class TensorValue:
     """A tensor of the DSL: an input (`placeholder`) or the result of a formula (`compute`). Index it in formulas."""
 
     def __init__(self, buffer: Var, definition: ComputeOp | ExternOp | None, value_index: int = 0) -> None:
         self.buffer = buffer
-        self.op = definition
+        self.definition = definition
         self.value_index = value_index
 
     @property
@@ -132,6 +136,42 @@ class TensorValue:
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    @property
+    def op(self) -> _Operation:
+        """What makes the tensor: a `ComputeOp`, an `ExternOp`, or a `PlaceholderOp` for an input."""
+        return PlaceholderOp([self]) if self.definition is None else self.definition
+
+    def astype(self, dtype: str) -> TensorValue:
+        """The tensor converted to another dtype."""
+        return ARITHMETIC["cast"](self, dtype)
+
+    def __neg__(self) -> TensorValue:
+        return ARITHMETIC["negative"](self)
+
+    def __add__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["add"](self, other)
+
+    def __radd__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["add"](other, self)
+
+    def __sub__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["subtract"](self, other)
+
+    def __rsub__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["subtract"](other, self)
+
+    def __mul__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["multiply"](self, other)
+
+    def __rmul__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["multiply"](other, self)
+
+    def __truediv__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["divide"](self, other)
+
+    def __rtruediv__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["divide"](other, self)
 
     def __getitem__(self, index: Any) -> Expr:
         indices = index if isinstance(index, tuple) else (index,)
@@ -180,6 +220,23 @@ class _Operation:
     def output(self, index: int) -> TensorValue:
         """The tensor of that number."""
         return self.outputs[index]
+
+
+@dataclass(eq=False)
+class PlaceholderOp(_Operation):
+    """An input: nothing makes it."""
+
+    outputs: list[TensorValue]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The tensor's name."""
+        return self.outputs[0].name
+
+    @property
+    def inputs(self) -> list[TensorValue]:
+        """None."""
+        return []
 
 
 @dataclass(eq=False)
@@ -339,7 +396,7 @@ def extern(
     results, temporary = made(outputs, ""), made(scratch, "_scratch")
     op = ExternOp(body(*results, *temporary), list(inputs), results, tuple(t.buffer for t in temporary), name)
     for n, result in enumerate(results):
-        result.op, result.value_index = op, n
+        result.definition, result.value_index = op, n
     return results
 
 
@@ -392,11 +449,11 @@ def definitions(outputs: Sequence[TensorValue], given: Sequence[TensorValue] = (
         if expanded:
             order.append(current)
             continue
-        if id(current.buffer) in seen or current.op is None:
+        if id(current.buffer) in seen or current.definition is None:
             continue
         seen.add(id(current.buffer))
         stack.append((current, True))
-        stack.extend((tensor, False) for tensor in reversed(current.op.inputs))
+        stack.extend((tensor, False) for tensor in reversed(current.definition.inputs))
     return order
 
 
@@ -451,13 +508,13 @@ def _statements(computed: Sequence[TensorValue]) -> list[Stmt]:
     done: set[int] = set()
     names: dict[str, int] = {}
     for tensor in computed:
-        if id(tensor.op) in done:
+        if id(tensor.definition) in done:
             continue
-        done.add(id(tensor.op))
-        if isinstance(tensor.op, ComputeOp):
-            statements.append(_nest(tensor.op, names))
-        elif isinstance(tensor.op, ExternOp):
-            body: Any = _plain(tensor.op.body)
+        done.add(id(tensor.definition))
+        if isinstance(tensor.definition, ComputeOp):
+            statements.append(_nest(tensor.definition, names))
+        elif isinstance(tensor.definition, ExternOp):
+            body: Any = _plain(tensor.definition.body)
             reads, writes = infer_regions(body, None)
             block = SBlock((), reads, writes, _block_name(tensor.name, names), body)
             statements.append(SBlockRealize((), const(True), block))
@@ -477,10 +534,10 @@ def _storage(computed: Sequence[TensorValue]) -> list[Var]:
     """The buffers that computed tensors need: themselves, and what is made or used together with them."""
     buffers: dict[Var, None] = {}
     for tensor in computed:
-        together = tensor.op.outputs if tensor.op is not None else [tensor]
+        together = tensor.definition.outputs if tensor.definition is not None else [tensor]
         buffers.update(dict.fromkeys(t.buffer for t in together))
-        if isinstance(tensor.op, ExternOp):
-            buffers.update(dict.fromkeys(tensor.op.scratch))
+        if isinstance(tensor.definition, ExternOp):
+            buffers.update(dict.fromkeys(tensor.definition.scratch))
     return list(buffers)
 
 
@@ -615,6 +672,7 @@ __all__ = [
     "ComputeOp",
     "CustomReduce",
     "ExternOp",
+    "PlaceholderOp",
     "Reduce",
     "TensorValue",
     "comm_reducer",

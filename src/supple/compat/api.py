@@ -43,3 +43,8 @@ def get_first_structural_mismatch(
     """The path of the first difference on both sides, or None for equal values."""
     found = find_mismatch(lhs, rhs, map_free_vars)
     return None if found is None else (found.path, found.other_path)
+
+
+def expr_deep_equal(lhs: Any, rhs: Any) -> bool:
+    """Whether two scalar expressions are written alike, of the same variables."""
+    return find_mismatch(lhs, rhs) is None

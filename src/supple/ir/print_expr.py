@@ -455,7 +455,7 @@ class ExprPrinter(TypePrinter):
     def dim(self, e: Expr, default: str = "int64") -> str:
         """One dimension: a bare number has the dtype ``default``; with symbols in a signature it is text."""
         if isinstance(e, IntImm):
-            return str(e.value) if e.dtype == default else f"T.{e.dtype}({e.value})"
+            return str(e.value) if e.dtype == default and not self.loop_dims else f"T.{e.dtype}({e.value})"
         if self.quoted and isinstance(e, Var) and id(e) in self.in_sight:
             return self.expr(e)
         text = self.expr(e)

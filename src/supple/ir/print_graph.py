@@ -34,10 +34,8 @@ class GraphPrinter(LinePrinter):
         options = []
         if given_name is not None:
             options.append(f"name={quote(given_name)}")
-        if "global_symbol" not in func.attrs:
-            options.append("private=True")
-        if not func.is_pure:
-            options.append("pure=False")
+        said = [("private=True", "global_symbol" not in func.attrs), ("pure=False", not func.is_pure)]
+        options += [text for text, holds in (reversed(said) if self.style.pure_first else said) if holds]
         self._header(func, name, options)
         self.indent += 1
         shown = {k: v for k, v in func.attrs.items() if not (k == "global_symbol" and v == (given_name or name))}

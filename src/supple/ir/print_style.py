@@ -30,6 +30,7 @@ class PrintStyle:
     width: int  # longer signatures take a line for each parameter
     reserved: frozenset[str]  # names that variables get only with a number
     # what is said
+    pure_first: bool  # pure=False before private=True
     marks_blocks: bool  # s_tir=True for every loop function with blocks
     type_variables: bool  # symbols of signatures are declared before the text: n = TypeVar("n")
     declare_free: bool  # variables that nothing binds are declared where they first occur
@@ -86,6 +87,7 @@ SUPPLE = PrintStyle(
     order=None,
     width=110,
     reserved=frozenset(),
+    pure_first=False,
     marks_blocks=False,
     type_variables=False,
     declare_free=False,
@@ -140,6 +142,7 @@ RELAX = PrintStyle(
     order=lambda kind, name: (name == "main", kind != "PrimFunc", name),
     width=1 << 30,
     reserved=RESERVED,
+    pure_first=True,
     marks_blocks=True,
     type_variables=True,
     declare_free=True,

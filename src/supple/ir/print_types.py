@@ -27,6 +27,7 @@ class TypePrinter:
     options: PrintOptions
     style: PrintStyle
     int_dtype: str  # of integers that do not say theirs
+    loop_dims: bool = False  # dimensions say their dtype as numbers of the loop level do
     owner: Any  # the statement, binding or expression that is being printed, for marks
 
     def marked(self, text: str, value: Any, count: int = 0) -> str:
@@ -99,6 +100,20 @@ class TypePrinter:
             return "None"
         method = _TYPES.get(type(ty))
         return self.marked(method(self, ty) if method is not None else f"<{type(ty).__name__}>", ty)
+
+    def lone_type(self, ty: Type) -> str:
+        """A type by itself, in Relax's layout: what is no type of the graph alone is the loop level's."""
+        if isinstance(ty, Ty.PrimType):
+            return self.marked(ty.dtype, ty)
+        if not isinstance(ty, Ty.TupleType):
+            return self.type(ty)
+        if not ty.fields:
+            return self.marked("None", ty)
+        graph_ints, self.int_dtype = self.int_dtype, "int32"
+        self.loop_dims = True
+        fields = [self.lone_type(f) for f in ty.fields]
+        self.int_dtype, self.loop_dims = graph_ints, False
+        return self.marked(f"T.Tuple({', '.join(fields)})", ty)
 
     def _dims(self, values: tuple[Expr, ...], default: str = "int64") -> str:
         inner = ", ".join(self.dim(v, default) for v in values)

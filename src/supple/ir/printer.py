@@ -234,7 +234,7 @@ def _fragment(node: Any, options: PrintOptions) -> str:
     printer = GraphPrinter(options)
     page.share(printer)
     if isinstance(node, Type):
-        return printer.type(node)
+        return printer.lone_type(node) if options.style.declare_free else printer.type(node)
     if isinstance(node, GlobalVar):
         return options.style.global_variable.format(node.name_hint)
     if isinstance(node, Expr):
@@ -243,7 +243,7 @@ def _fragment(node: Any, options: PrintOptions) -> str:
     if isinstance(node, BufferRegion):
         return printer.region(node)
     if isinstance(node, Range):
-        return f"{options.style.range}({printer.expr(node.min)}, {printer.expr(node.extent)})"
+        return f"{options.style.range}({printer.ends(node)})"
     if isinstance(node, IterVar):
         return printer.iteration(node)
     return printer.attr(node)

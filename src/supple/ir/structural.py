@@ -24,7 +24,7 @@ from supple.ir.expr import FloatImm, IntImm, Var
 from supple.ir.graph import Constant, GlobalVar, ShapeExpr
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
-from supple.ir.node import Expr, Node, Role, fields
+from supple.ir.node import METHODS, Expr, Node, Role, fields
 from supple.ir.op import Op
 from supple.ir.types import FuncType, ShapeType
 from supple.ir.walk import free_symbols, substitute
@@ -489,3 +489,7 @@ def _plain_text(x: Any) -> Any:
     if isinstance(x, enum.Enum):
         return x.name
     return ""  # equality decides: objects without a canonical text hash alike
+
+
+METHODS["structural_equal"] = structural_equal
+METHODS["structural_hash"] = structural_hash
