@@ -172,7 +172,7 @@ FRAGMENTS = [
     (tirx.FloatImm("float64", 0.1), "T.float64(0.10000000000000001)"),
     (tirx.FloatImm("float32", float("inf")), 'T.float32("inf")'),
     (x.ty, 'R.Tensor((n, 4), dtype="float32")'),
-    (TupleType((x.ty, AnyType())), 'R.Tuple(R.Tensor((n, 4), dtype="float32"), R.Any)'),
+    (TupleType((x.ty, AnyType())), 'T.Tuple(R.Tensor((n, T.int64(4)), dtype="float32"), R.Any)'),
     (FuncType((x.ty,), y.ty), 'R.Callable((R.Tensor((n, 4), dtype="float32"),), R.Tensor((4, 4), dtype="float32"), True)'),
     (PrimType("int8"), "T.int8"),
     (relax.Tuple([x]), "(x,)"),

@@ -102,9 +102,7 @@ class TypePrinter:
         return self.marked(method(self, ty) if method is not None else f"<{type(ty).__name__}>", ty)
 
     def lone_type(self, ty: Type) -> str:
-        """A type by itself, in Relax's layout: what is no type of the graph alone is the loop level's."""
-        if isinstance(ty, Ty.PrimType):
-            return self.marked(ty.dtype, ty)
+        """A type by itself, in Relax's layout: a tuple is one of the loop level's."""
         if not isinstance(ty, Ty.TupleType):
             return self.type(ty)
         if not ty.fields:
