@@ -273,4 +273,4 @@ def test_underlines() -> None:
     )
     text = to_python_script(numbered(2, set()), path_to_underline=[path], num_context_lines=0)
     assert "No visible object" in text and text.endswith("x0 = foo + y\nx1 = foo + y")
-    assert str(AccessPath.root().map_item("k").attr("b")) == "<root>['k'].b"
+    assert str(AccessPath.root().map_item("k").attr("b")) == '<root>["k"].b'

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from supple.build.te import (
+    ARITHMETIC,
     ComputeOp,
     ExternOp,
+    PlaceholderOp,
     Reduce,
-    compute,
+    comm_reducer,
+    compute_together,
     definitions,
     max,
     min,
@@ -19,8 +24,10 @@ from supple.build.te import (
 )
 from supple.build.te import TensorValue as Tensor
 from supple.build.te import create_prim_func as _create
+from supple.build.te import extern as _extern
 from supple.ir.expr import Var, const
-from supple.ir.loop import PrimFunc
+from supple.ir.loop import CommReducer, Evaluate, PrimFunc
+from supple.ir.node import Expr, Stmt
 from supple.ir.types import prim_type
 from supple.script.tirx import abs as abs
 from supple.script.tirx import (
@@ -65,6 +72,7 @@ from supple.script.tirx import (
 from supple.tirx import all as all
 from supple.tirx import any as any
 from supple.tirx import round as round
+from supple.topi.apply import apply
 
 
 def var(name: str = "tindex", dtype: str = "int64") -> Var:
@@ -73,6 +81,59 @@ def var(name: str = "tindex", dtype: str = "int64") -> Var:
 
 
 size_var = var
+
+ARITHMETIC.update({name: partial(apply, name) for name in ("add", "subtract", "multiply", "divide", "negative")})
+ARITHMETIC["cast"] = lambda x, dtype: apply("astype", x, dtype=dtype)
+
+
+def compute(
+    shape: Sequence[Any],
+    fcompute: Callable[..., Any],
+    name: str = "compute",
+    tag: str = "",
+    attrs: Mapping[str, Any] | None = None,
+) -> Any:
+    """A tensor whose element at ``i, j, ...`` is ``fcompute(i, j, ...)``; a list of tensors where it returns a tuple.
+
+    A formula with ``*indices`` takes any rank. ``tag`` and ``attrs`` are notes, kept with the tensor's ``op``.
+    Raises ``TypeError`` when the number of indices does not fit, or a reduction stands inside an expression.
+    """
+    return compute_together(shape, fcompute, name, tag, attrs)
+
+
+def extern(
+    shape: Sequence[Any],
+    inputs: Sequence[Tensor],
+    fcompute: Callable[..., Any],
+    name: str = "extern",
+    dtype: str | Sequence[str] | None = None,
+) -> Tensor | list[Tensor]:
+    """Tensors that a statement of the program's own fills: ``fcompute(ins, outs)`` gets lists of buffers and returns a
+    statement, or a call to evaluate.
+
+    ``shape`` is one shape, or a list of shapes for several results; ``dtype`` is one dtype, one for each result, or by
+    default the dtype that all inputs have. Raises ``TypeError`` for any other result of ``fcompute``, or when there
+    is no dtype to take.
+    """
+    several = bool(shape) and isinstance(shape[0], (list, tuple))
+    shapes = list(shape) if several else [shape]
+    given = {t.dtype for t in inputs} if dtype is None else {dtype} if isinstance(dtype, str) else None
+    if given is not None and len(given) != 1:
+        raise TypeError(f"te.extern: {name}: say dtype, the inputs have {sorted(given) or 'none'}")
+    dtypes = list(dtype or ()) if given is None else list(given) * len(shapes)
+    if len(dtypes) != len(shapes):
+        raise TypeError(f"te.extern: {name}: {len(shapes)} results, but {len(dtypes)} dtypes")
+
+    def body(*outs: Tensor) -> Stmt:
+        made = fcompute([t.buffer for t in inputs], [t.buffer for t in outs])
+        if isinstance(made, Expr):
+            return Evaluate(made)
+        if not isinstance(made, Stmt):
+            raise TypeError(f"te.extern: {name}: fcompute returns a statement or a call, got {type(made).__name__}")
+        return made
+
+    results = _extern(list(zip(shapes, dtypes, strict=True)), inputs, body, name)
+    return results if several else results[0]
 
 
 def create_prim_func(tensors: Sequence[Tensor], name: str = "main") -> PrimFunc:
@@ -85,22 +146,24 @@ def create_prim_func(tensors: Sequence[Tensor], name: str = "main") -> PrimFunc:
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"create_prim_func: expected te tensors, got {type(tensor).__name__}")
-    inputs = [t for t in tensors if t.op is None]
-    outputs = [t for t in tensors if t.op is not None]
+    inputs = [t for t in tensors if t.definition is None]
+    outputs = [t for t in tensors if t.definition is not None]
     if not outputs:
         raise TypeError("create_prim_func: none of the tensors is computed; list the outputs after the inputs")
     if list(tensors) != [*inputs, *outputs]:
         raise TypeError("create_prim_func: list the inputs before the outputs")
-    read = dict.fromkeys(t for made in definitions(outputs) if made.op is not None for t in made.op.inputs)
-    missing = sorted(t.name for t in read if t.op is None and t not in inputs)
+    read = dict.fromkeys(t for made in definitions(outputs) for t in made.op.inputs)
+    missing = sorted(t.name for t in read if t.definition is None and t not in inputs)
     if missing:
         raise TypeError(f"create_prim_func: {', '.join(missing)} is read but not listed; add it as a parameter")
     return _create(inputs, outputs, name)[0]
 
 
 __all__ = [
+    "CommReducer",
     "ComputeOp",
     "ExternOp",
+    "PlaceholderOp",
     "Reduce",
     "Tensor",
     "abs",
@@ -113,6 +176,7 @@ __all__ = [
     "atan",
     "atanh",
     "ceil",
+    "comm_reducer",
     "compute",
     "const",
     "cos",
@@ -120,6 +184,7 @@ __all__ = [
     "create_prim_func",
     "erf",
     "exp",
+    "extern",
     "floor",
     "floordiv",
     "floormod",

@@ -20,6 +20,7 @@ from supple.ir.graph import (
     SeqExpr,
     ShapeExpr,
     Tuple,
+    VarBinding,
 )
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
@@ -72,7 +73,7 @@ def _graph_children(e: Node) -> Iterator[Node]:
 
 
 def post_order_visit(expr: Expr, fvisit: Callable[[Expr], Any]) -> None:
-    """Call ``fvisit`` on every graph expression once, operands first."""
+    """Call ``fvisit`` on every graph expression once, operands first. Definitions are not visited, uses are."""
     seen: set[int] = set()
     stack: list[tuple[Node, bool]] = [(expr, False)]
     while stack:
@@ -82,12 +83,48 @@ def post_order_visit(expr: Expr, fvisit: Callable[[Expr], Any]) -> None:
         elif id(current) not in seen:
             seen.add(id(current))
             stack.append((current, True))
-            stack.extend((child, False) for child in reversed(list(_graph_children(current))))
+            defined = {id(v) for v in _defined_by(current)}
+            below = [child for child in _graph_children(current) if id(child) not in defined]
+            stack.extend((child, False) for child in reversed(below))
+
+
+def _defined_by(e: Node) -> list[Var]:
+    if isinstance(e, Function):
+        return list(e.params)
+    if isinstance(e, SeqExpr):
+        return [b.var for block in e.blocks for b in block.bindings]  # type: ignore[attr-defined]
+    return []
+
+
+def _occurrences(expr: Expr) -> Iterator[tuple[Var, bool]]:
+    """Every occurrence of a variable, with whether it defines it. A binding's variable comes before its value; after a
+    parameter, and after what ``match_cast`` checks, come the symbols that its type defines."""
+    stack: list[Any] = [expr]
+    while stack:
+        current = stack.pop()
+        if type(current) is tuple:
+            yield current
+        elif isinstance(current, Var):
+            yield current, False
+        elif isinstance(current, Function):
+            stack.append(current.body)
+            for p in reversed(current.params):
+                symbols = definable_tir_vars_in_type(p.ty) if p.ty is not None and not _is_symbol(p) else []
+                stack.extend((v, True) for v in reversed([p, *symbols]))
+        elif isinstance(current, SeqExpr):
+            stack.append(current.body)
+            for binding in reversed([b for block in current.blocks for b in block.bindings]):
+                assert isinstance(binding, (VarBinding, MatchCast))
+                if isinstance(binding, MatchCast):
+                    stack.extend((v, True) for v in reversed(definable_tir_vars_in_type(binding.ty)))
+                stack.extend((binding.value, (binding.var, True)))
+        else:
+            stack.extend(reversed(list(_graph_children(current))))
 
 
 def all_vars(expr: Expr) -> list[Var]:
-    """Every variable, bound or free, in order of first appearance."""
-    return _in_order(expr, lambda e: isinstance(e, Var) and not _is_symbol(e))  # type: ignore[return-value]
+    """Every variable, bound or free, in order of first appearance; symbols of shapes are variables too."""
+    return list(dict.fromkeys(v for v, _ in _occurrences(expr)))
 
 
 def all_global_vars(expr: Expr) -> list[GlobalVar]:
@@ -107,10 +144,8 @@ def used_vars(expr: Expr) -> list[Var]:
 
 
 def bound_vars(expr: Expr) -> list[Var]:
-    """Every variable that is bound: parameters and left-hand sides."""
-    params = _in_order(expr, lambda e: isinstance(e, Function))
-    names = [p for f in params for p in f.params]  # type: ignore[attr-defined]
-    return [*names, *(b.var for b in _bindings_of(expr))]
+    """Every variable that is bound: parameters, left-hand sides, and the symbols that types of both define."""
+    return list(dict.fromkeys(v for v, defines in _occurrences(expr) if defines))
 
 
 def free_vars(expr: Expr) -> list[Var]:
@@ -160,10 +195,11 @@ def get_var2val(func: Function) -> dict[Var, Expr]:
 
 
 def name_to_binding(func: Function) -> dict[str, list[Binding]]:
-    """The bindings of each variable name."""
+    """The bindings of each variable name, in the function's own body; what branches bind is theirs."""
     found: dict[str, list[Binding]] = {}
-    for binding in _bindings_of(func):
-        found.setdefault(binding.var.name, []).append(binding)
+    for block in func.body.blocks:
+        for binding in block.bindings:
+            found.setdefault(binding.var.name, []).append(binding)  # type: ignore[attr-defined]
     return found
 
 
@@ -272,6 +308,10 @@ def erase_to_well_defined(
 ) -> Type:
     """The type with the mapped symbols replaced, and without those that are not mapped (their shapes become ranks)."""
     mapping = {**(shape_var_map or {}), **(var_map or {})}
+    if isinstance(ty, TensorType) and isinstance(ty.shape, Var) and any(v is ty.shape for v in var_map or ()):
+        return substitute(ty, mapping)  # type: ignore[no-any-return] # a shape that is a variable of the graph
+    if isinstance(ty, TupleType):
+        return TupleType(tuple(erase_to_well_defined(field, shape_var_map, var_map) for field in ty.fields))
     return substitute(erase(ty, mapping), mapping)  # type: ignore[no-any-return]
 
 
@@ -316,6 +356,8 @@ def _dims_in(ty: Type) -> Iterator[Expr]:
             yield from current.values or ()
         elif isinstance(current, TupleType):
             stack.extend(reversed(current.fields))
+        elif isinstance(current, FuncType) and current.params is not None:
+            stack.extend((current.ret, *reversed(current.params)))
 
 
 def defined_symbolic_vars(func: Function) -> list[Var]:

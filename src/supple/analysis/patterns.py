@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from supple.analysis.pattern_text import pattern_text
 from supple.ir.expr import TENSOR_OPERATORS, Call, DataflowVar, TupleGetItem, Var, as_expr
 from supple.ir.graph import Constant, ExternFunc, Function, GlobalVar, SeqExpr, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
@@ -63,6 +64,12 @@ class Matcher:
 
 class DFPattern:
     """Base of all patterns. Identity equality: the same object must match the same expression."""
+
+    def __str__(self) -> str:
+        return pattern_text(self)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def matches(self, matcher: Matcher, expr: Expr) -> bool:
         """Whether ``expr`` has this pattern's form; parts are matched through ``matcher``."""

@@ -77,6 +77,10 @@ class ArgumentError(SuppleError, TypeError, ValueError):
     """A compiled function was called with arguments that do not fit its signature."""
 
 
+class ComputeError(SuppleError, TypeError, AssertionError):
+    """A compute definition got what it cannot take or returned what is no tensor (Relax asserts these)."""
+
+
 @dataclass(eq=False)
 class ExecutionError(SuppleError):
     """A compiled or interpreted function failed while it ran (an index out of bounds, a size that does not fit).

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from supple.base.errors import DiagnosticError, InternalError, TypeCheckError
+from supple.base.errors import ComputeError, DiagnosticError, InternalError, TypeCheckError
 from supple.base.source import Span
 from supple.build.infer import infer
+from supple.build.normal_form import NESTED, Normalizer, is_leaf
 from supple.build.te import TensorValue, as_placeholders, create_prim_func
-from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var, as_expr, is_scalar, place_of_use, scalar_dtype
+from supple.ir.expr import Call, DataflowVar, Var, is_scalar, place_of_use, scalar_dtype
 from supple.ir.graph import (
     Binding,
     BindingBlock,
@@ -24,18 +25,15 @@ from supple.ir.graph import (
     ShapeExpr,
     Tuple,
     VarBinding,
-    constant,
 )
 from supple.ir.loop import PrimFunc
 from supple.ir.module import BaseFunc, IRModule
 from supple.ir.node import Expr, Type, replace
-from supple.ir.op import Op, settle, settle_literals
+from supple.ir.op import Op
 from supple.ir.structural import structural_equal, structural_hash
 from supple.ir.types import TensorType
 from supple.ir.walk import free_symbols, substitute
 from supple.sym.relate import assignable, defined_symbols, erase, may_be_condition
-
-_NESTED = (Call, Tuple, TupleGetItem)
 
 
 def _symbols_of(params: Sequence[Var]) -> list[Var]:
@@ -78,7 +76,7 @@ class _Frame:
     counters: dict[str, int] = field(default_factory=dict)
 
 
-class BlockBuilder:
+class BlockBuilder(Normalizer):
     """Builds functions and modules::
 
         bb = BlockBuilder()
@@ -104,10 +102,15 @@ class BlockBuilder:
         self._mod = mod.clone() if mod is not None else IRModule()
         self._frames: list[_Frame] = []
         self._bindings: dict[int, tuple[Var, Expr]] = {}
-        self._te_functions: dict[int, list[GlobalVar]] = {}
+        self._functions: dict[int, list[GlobalVar]] = {}  # by structural hash
         self._counters: dict[str, int] = {}  # of values without a name: a second function goes on counting
         self._names: dict[str, int] = {}
+        self.names_as_written = False  # a program that is read: no name is changed, and each function counts alone
         self.counts_named = False  # whether values with a name of their own count where the others are numbered
+        for known, func in self._mod.items():
+            self._names[known.name_hint] = 0
+            if isinstance(func, PrimFunc) and "global_symbol" not in func.attrs:
+                self._functions.setdefault(structural_hash(func), []).append(known)
 
     # ------------------------------------------------------------------------------------------------------ functions
 
@@ -117,11 +120,11 @@ class BlockBuilder:
         name: str,
         params: Sequence[Var] | Var | None = None,
         attrs: Mapping[str, Any] | None = None,
-        private: bool = False,
         pure: bool = True,
+        private: bool = False,
     ) -> Iterator[None]:
         """The body of a function that is added to the module. Call `emit_func_output` last, inside."""
-        given = () if params is None else (params,) if isinstance(params, Var) else tuple(params)
+        given = () if params is None else _parameters(params)
         all_attrs = dict(attrs or {}) if private else {"global_symbol": name, **(attrs or {})}
         depth = len(self._frames)
         self.begin_function(name, given, all_attrs, is_pure=pure)
@@ -194,7 +197,7 @@ class BlockBuilder:
                 rule="return",
             )
         if params is not None:
-            frame.params = (params,) if isinstance(params, Var) else tuple(params)
+            frame.params = _parameters(params)
             frame.symbols += defined_symbols(p.ty for p in frame.params)
         func = self.end_function(output)
         return self.add_func(func, frame.name)
@@ -202,29 +205,29 @@ class BlockBuilder:
     def add_func(self, func: BaseFunc, name: str) -> GlobalVar:
         """Add a function under ``name``, or under ``name1``, ``name2``... when it is taken.
 
-        An identical private loop function is not added again.
+        A function that is there already, under any name, is not added again: the variable of the first is returned.
         """
-        if isinstance(func, PrimFunc) and "global_symbol" not in func.attrs:
-            key = structural_hash(func)
-            for var in self._te_functions.get(key, []):
-                if var in self._mod and structural_equal(self._mod[var], func):
-                    return var
+        key = structural_hash(func)
+        for var in self._functions.get(key, []):
+            if var in self._mod and structural_equal(self._mod[var], func):
+                return var
         unique, counter = name, 0
         while unique in self._mod:
             counter += 1
             unique = f"{name}{counter}"
         ty = func.ty if isinstance(func, Function) else None
         var = GlobalVar(unique, ty)
+        self._names.setdefault(unique, 0)
         if isinstance(func, Function) and "global_symbol" in func.attrs and unique != name:
             func = func.with_attr("global_symbol", unique)
         self._mod[var] = func
-        if isinstance(func, PrimFunc) and "global_symbol" not in func.attrs:
-            self._te_functions.setdefault(key, []).append(var)
+        self._functions.setdefault(key, []).append(var)
         return var
 
     def update_func(self, var: GlobalVar, func: BaseFunc) -> None:
         """Replace a function of the module."""
         self._mod[var] = func
+        self._functions.setdefault(structural_hash(func), []).append(var)
 
     def get(self) -> IRModule:
         """The module built so far."""
@@ -242,6 +245,7 @@ class BlockBuilder:
         self.end_dataflow()
 
     def begin_dataflow(self) -> None:
+        """Start a dataflow block."""
         scope = self._scope()
         if scope.dataflow:
             raise DiagnosticError("a dataflow block cannot hold another", rule="dataflow")
@@ -249,6 +253,7 @@ class BlockBuilder:
         scope.dataflow = True
 
     def end_dataflow(self) -> None:
+        """End the dataflow block."""
         scope = self._scope()
         if not scope.dataflow:
             raise InternalError("end_dataflow without begin_dataflow")
@@ -298,6 +303,7 @@ class BlockBuilder:
 
     def get_unique_name(self, name_prefix: str) -> str:
         """A name that this builder has not given before: ``a``, ``a1``, ``a2``..."""
+        name_prefix = name_prefix.replace(".", "_")
         name = name_prefix
         while name in self._names:
             self._names[name_prefix] += 1
@@ -334,13 +340,14 @@ class BlockBuilder:
 
     def _finish_scope(self, value: Any, span: Span | None) -> SeqExpr:
         if isinstance(value, SeqExpr):  # a body that is complete: what else was emitted comes before it
+            whole = self.normal_sequence(value)
             scope = self._scope()
             scope.close_block()
-            own = {id(b) for b in value.blocks}
+            own = {id(b) for b in whole.blocks}
             before = tuple(b for b in scope.blocks if id(b) not in own)
-            return replace(value, blocks=(*before, *value.blocks)) if before else value
-        result = self.normalize(_as_value(value))
-        if not isinstance(result, (Var, Tuple)) and not _is_leaf(result):
+            return replace(whole, blocks=(*before, *whole.blocks)) if before else whole
+        result = self.normalize(value)
+        if not isinstance(result, (Var, Tuple)) and not is_leaf(result):
             result = self.emit(result, span=span)
         scope = self._scope()
         scope.close_block()
@@ -355,18 +362,22 @@ class BlockBuilder:
         annotation: Type | None = None,
         output: bool | None = None,
         span: Span | None = None,
+        exact: bool = False,
     ) -> Var:
         """Bind an expression to a new variable and return it.
 
+        ``name_hint`` gets a number where this builder has given the name before; with ``exact`` it is taken as it is.
         ``annotation`` is a declared type: checked, and taken for the variable's type. In a dataflow block the
         variable is a `DataflowVar` unless ``output`` is true.
         """
-        value = self.normalize(_as_value(expr))
+        value = self.normalize(expr)
+        if isinstance(value, SeqExpr):
+            value = self.flatten(value)
         ty = infer(value)
         if annotation is not None:
             _check_declared(ty, annotation, name_hint or "the value", span or value.span, "annotation")
             ty = annotation
-        var = self._new_var(name_hint, ty, output, span)
+        var = self._new_var(name_hint, ty, output, span, exact)
         self._append(VarBinding(var, value, span=span or value.span))
         return var
 
@@ -377,19 +388,24 @@ class BlockBuilder:
         return self.emit(expr, name_hint, output=True)
 
     def match_cast(
-        self, expr: Any, ty: Type, name_hint: str = "", output: bool | None = None, span: Span | None = None
+        self,
+        expr: Any,
+        ty: Type,
+        name_hint: str = "",
+        output: bool | None = None,
+        span: Span | None = None,
+        exact: bool = False,
     ) -> Var:
         """Bind a value with a run-time check of its type, which may introduce symbols."""
-        value = self.normalize(_as_value(expr))
+        value = self.normalize(expr)
         if not isinstance(value, (Var, ShapeExpr)):
             value = self.emit(value, span=span)
         if assignable(infer(value), erase(ty, self._frame().symbols)) is False:
             raise TypeCheckError(
                 "match_cast never holds", span=span, expected=str(ty), actual=str(infer(value)), rule="match_cast"
             )
-        known = {id(s) for s in self._frame().symbols}
-        self._frame().symbols += [s for s in free_symbols(ty) if id(s) not in known]
-        var = self._new_var(name_hint, ty, output, span)
+        self._know_symbols(ty)
+        var = self._new_var(name_hint, ty, output, span, exact)
         self._append(MatchCast(var, value, ty, span=span))
         return var
 
@@ -403,27 +419,42 @@ class BlockBuilder:
         annotation: Type | None = None,
     ) -> Var:
         """Bind the value of a branch; ``annotation`` is the declared type of the result."""
-        condition = self.normalize(_as_value(cond))
-        if isinstance(condition, _NESTED):
+        condition = self.normalize(cond)
+        if isinstance(condition, NESTED):
             condition = self.emit(condition, span=span)
         check_condition(condition, span)
-        return self.emit(If(condition, true_branch, false_branch, span=span), name_hint, annotation, span=span)
+        made = If(condition, true_branch, false_branch, span=span)
+        return self.emit(made, name_hint, annotation, span=span, exact=True)
 
     def lookup_binding(self, var: Var) -> Expr | None:
         """The expression bound to a variable of this builder, or None."""
         entry = self._bindings.get(id(var))
         return entry[1] if entry is not None else None
 
-    def call_te(self, func: Callable[..., Any], *args: Any, primfunc_name_hint: str = "", **kwargs: Any) -> Call:
+    def call_te(
+        self,
+        func: Callable[..., Any],
+        *args: Any,
+        primfunc_name_hint: str = "",
+        primfunc_attrs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Call:
         """The ``call_tir`` of a compute definition ``func(*args, **kwargs)``; the loop function is added.
 
         Tensors among the arguments, in lists, tuples and mappings too, reach ``func`` as te placeholders.
+        ``primfunc_attrs`` become attributes of the loop function. Raises ``TypeError`` for a tensor of unknown shape,
+        or when ``func`` returns anything else than te tensors.
         """
         (positional, named), inputs = as_placeholders([list(args), kwargs])
         result = func(*positional, **named)
-        outputs = [result] if isinstance(result, TensorValue) else list(result)
+        outputs = list(result) if isinstance(result, (list, tuple)) else [result]
+        for output in outputs:
+            if not isinstance(output, TensorValue):
+                raise ComputeError(f"a compute definition returns te tensors, got {type(output).__name__}")
         prim, symbols = create_prim_func([t for t, _ in inputs], outputs)
         name = primfunc_name_hint or getattr(func, "__name__", "") or "te_func"
+        if primfunc_attrs:
+            prim = prim.with_attr(dict(primfunc_attrs))
         var = self.add_func(prim, name if name.isidentifier() else "te_func")
         out_types = tuple(TensorType(ShapeExpr(t.shape), t.dtype) for t in outputs)
         numbers = [s for s in symbols if scalar_dtype(s) != "int64"]
@@ -433,38 +464,63 @@ class BlockBuilder:
             call_args = (*call_args, ShapeExpr(tuple(sizes)))
         return Call(Op.of_role("call_tir"), call_args, {}, out_types)
 
-    def emit_te(self, func: Callable[..., Any], *args: Any, primfunc_name_hint: str = "", **kwargs: Any) -> Var:
+    def call_te_with_grad(
+        self,
+        func: Callable[..., Any],
+        *args: Any,
+        te_grad_name: str,
+        te_grad_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Call:
+        """`call_te` with the name of the function that makes its gradient, and that function's own arguments."""
+        made = self.call_te(func, *args, **kwargs)
+        attrs = {"te_grad_name": te_grad_name, "te_grad_kwargs": dict(te_grad_kwargs or {})}
+        return replace(made, op=Op.of_role("call_tir_with_grad"), attrs=attrs)
+
+    def emit_te(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Var:
         """Emit `call_te`."""
-        return self.emit(self.call_te(func, *args, primfunc_name_hint=primfunc_name_hint, **kwargs))
+        return self.emit(self.call_te(func, *args, **kwargs))
+
+    def emit_te_with_grad(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Var:
+        """Emit `call_te_with_grad`."""
+        return self.emit(self.call_te_with_grad(func, *args, **kwargs))
 
     # --------------------------------------------------------------------------------------------------- normal form
 
-    def normalize(self, expr: Any) -> Expr:
-        """The expression in A-normal form with its type: nested calls are bound to new variables in this scope."""
-        root = _as_value(expr)
-        if not isinstance(root, _NESTED):
-            ty = infer(root)
-            return replace(root, ty=ty) if isinstance(root, If) and root.ty is None else root
-        done: dict[int, Expr] = {}
-        stack: list[tuple[Expr, bool]] = [(root, False)]
-        while stack:
-            current, expanded = stack.pop()
-            if id(current) in done:
-                continue
-            if not isinstance(current, _NESTED) or is_scalar(current):
-                done[id(current)] = current
-                continue
-            operands = _operands(current)
-            if not expanded:
-                stack.append((current, True))
-                stack.extend((operand, False) for operand in reversed(operands))
-                continue
-            leaves = [done[id(operand)] for operand in operands]
-            rebuilt = _with_operands(current, leaves)
-            if current is not root and not isinstance(current, Tuple):
-                rebuilt = self.emit_normal(rebuilt)
-            done[id(current)] = rebuilt
-        return done[id(root)]
+    def append(self, binding: Binding) -> None:
+        """Take over a binding in normal form."""
+        assert isinstance(binding, (VarBinding, MatchCast))
+        if isinstance(binding, MatchCast):
+            self._know_symbols(binding.ty)
+        self._append(binding)
+
+    def open_block(self, kind: type[BindingBlock]) -> None:
+        """Start a block of that kind in the sequence that is open; two plain blocks in a row are one."""
+        scope = self._scope()
+        scope.close_block()
+        scope.dataflow = issubclass(kind, DataflowBlock)
+        if kind is BindingBlock and scope.blocks and type(scope.blocks[-1]) is BindingBlock:
+            scope.bindings = list(scope.blocks.pop().bindings)
+
+    def flatten(self, value: SeqExpr) -> Expr:
+        """Take over the blocks of a sequence in normal form; its value."""
+        scope = self._scope()
+        for block in value.blocks:
+            if isinstance(block, DataflowBlock) and not scope.dataflow:
+                self.keep_block(block)
+                for binding in block.bindings:
+                    self._remember(binding)
+            else:
+                for binding in block.bindings:
+                    self.append(binding)
+        return value.body
+
+    def enter_function(self, func: Function) -> None:
+        """The parameters of a local function are known until the sequence that comes next ends."""
+        known = [*self._frames[-1].symbols] if self._frames else []
+        frame = _Frame("", func.params, {}, func.is_pure, None, None, scopes=[], loose=True)
+        frame.symbols = [*known, *_symbols_of(func.params)]
+        self._frames.append(frame)
 
     def emit_normalized(self, binding: Binding) -> None:
         """Append a binding as it is: its value is in normal form and its variable has a type."""
@@ -497,8 +553,7 @@ class BlockBuilder:
                 fresh[v] = Var(v.name, v.ty, span=v.span)
         scope.bindings = [substitute(b, fresh) for b in scope.bindings] if fresh else scope.bindings
         for binding in scope.bindings:
-            assert isinstance(binding, (VarBinding, MatchCast))
-            self._bindings[id(binding.var)] = (binding.var, binding.value)
+            self._remember(binding)
         return [fresh.get(v, v) for v in variables]
 
     def close_block(self, empty: type[BindingBlock] | None = None) -> None:
@@ -525,68 +580,39 @@ class BlockBuilder:
     def _scope(self) -> _Scope:
         return self._frame().scopes[-1]
 
-    def _new_var(self, name_hint: str, ty: Type, output: bool | None, span: Span | None) -> Var:
+    def _new_var(self, name_hint: str, ty: Type, output: bool | None, span: Span | None, exact: bool = False) -> Var:
         local = self._scope().dataflow and not output
+        kind = DataflowVar if local else Var
+        if not self.names_as_written:
+            name = name_hint if exact and name_hint else self.get_unique_name(name_hint or ("lv" if local else "gv"))
+            return kind(name, ty, span=span)
         if not name_hint or self.counts_named:
             prefix = "lv" if local or (name_hint and self._scope().dataflow) else "gv"
             count = self._frame().counters.get(prefix, 0)
             self._frame().counters[prefix] = count + 1
             name_hint = name_hint or (prefix if count == 0 else f"{prefix}{count}")
-        return (DataflowVar if local else Var)(name_hint, ty, span=span)
+        return kind(name_hint, ty, span=span)
+
+    def _know_symbols(self, ty: Type) -> None:
+        known = {id(s) for s in self._frame().symbols}
+        self._frame().symbols += [s for s in free_symbols(ty) if id(s) not in known]
+
+    def _remember(self, binding: Binding) -> None:
+        if isinstance(binding, VarBinding):
+            self._bindings[id(binding.var)] = (binding.var, binding.value)
 
     def _append(self, binding: VarBinding | MatchCast) -> None:
         self._scope().bindings.append(binding)
-        self._bindings[id(binding.var)] = (binding.var, binding.value)
+        self._remember(binding)
 
 
-def _as_value(value: Any) -> Expr:
-    """Python values where a graph value is wanted: tuples, numbers, arrays."""
-    if isinstance(value, Expr):
-        return value
-    if isinstance(value, (tuple, list)):
-        return Tuple(tuple(_as_value(v) for v in value))
-    if hasattr(value, "dtype") or hasattr(value, "__array__"):
-        return constant(value)
-    return as_expr(value)
-
-
-def _is_leaf(e: Expr) -> bool:
-    return not isinstance(e, (*_NESTED, If, Function)) or (isinstance(e, Tuple))
-
-
-def _operands(e: Expr) -> list[Expr]:
-    if isinstance(e, Call):
-        return [e.op, *e.args] if isinstance(e.op, _NESTED) else list(e.args)
-    if isinstance(e, Tuple):
-        return list(e.fields)
-    assert isinstance(e, TupleGetItem)
-    return [e.tuple_value]
-
-
-def _with_operands(e: Expr, operands: list[Expr]) -> Expr:
-    """The node on normalised operands, with its deduced type."""
-    same = all(a is b for a, b in zip(_operands(e), operands, strict=True))
-    rebuilt: Expr
-    if isinstance(e, Call):
-        op = operands.pop(0) if isinstance(e.op, _NESTED) else e.op
-        rebuilt = e if same and e.ty is not None else replace(e, op=op, args=tuple(operands), ty=None)
-        if isinstance(op, Op):
-            rebuilt = _settled(rebuilt)
-    elif isinstance(e, Tuple):
-        rebuilt = e if same and e.ty is not None else replace(e, fields=tuple(operands), ty=None)
-    else:
-        assert isinstance(e, TupleGetItem)
-        rebuilt = e if same and e.ty is not None else replace(e, tuple_value=operands[0], ty=None)
-    if rebuilt is e:
-        return e
-    return replace(rebuilt, ty=infer(rebuilt))
-
-
-def _settled(call: Call) -> Call:
-    try:
-        return settle(settle_literals(call))
-    except TypeError as error:
-        raise TypeCheckError(str(error), span=call.span, rule="literal") from None
+def _parameters(params: Sequence[Var] | Var) -> tuple[Var, ...]:
+    """The parameters of a function; raises ``TypeError`` for what is no variable."""
+    given = (params,) if isinstance(params, Var) else params.fields if isinstance(params, Tuple) else tuple(params)
+    for param in given:
+        if not isinstance(param, Var):
+            raise TypeError(f"a function's parameters are relax.Var, got {type(param).__name__}")
+    return given  # type: ignore[return-value]
 
 
 def _check_declared(actual: Type, declared: Type, what: str, span: Span | None, rule: str) -> None:

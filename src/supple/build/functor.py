@@ -229,13 +229,15 @@ class PyExprMutator(ExprFunctor):
     def visit_match_cast_(self, binding: MatchCast) -> None:
         value = self.visit_expr(binding.value)
         var = self.visit_var_def(binding.var)
-        new = self.builder_.match_cast(value, binding.ty, var.name, output=_is_output(var), span=binding.span)
+        new = self.builder_.match_cast(
+            value, binding.ty, var.name, output=_is_output(var), span=binding.span, exact=True
+        )
         self.set_var_remap(binding.var, new)
 
     def reemit(self, var: Var, value: Expr) -> Var:
         """Bind ``value`` in place of ``var``: later uses of ``var`` become the new variable."""
         wanted = self.visit_var_def(var)
-        new = self.builder_.emit(value, wanted.name, output=_is_output(wanted), span=var.span)
+        new = self.builder_.emit(value, wanted.name, output=_is_output(wanted), span=var.span, exact=True)
         self.set_var_remap(var, new)
         return new
 

@@ -14,18 +14,21 @@ Shapes are int64. A reduction stands at the top of a formula; it becomes a block
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from supple.analysis.regions import infer_regions
 from supple.base import dtypes
+from supple.base.errors import ComputeError
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, ExprWithOps, Range, TupleGetItem, Var, as_expr, const, int64, scalar_dtype
 from supple.ir.graph import Function, GlobalVar, ShapeExpr, Tuple
 from supple.ir.loop import (
+    Bind,
     Buffer,
     BufferStore,
+    CommReducer,
     For,
     ForKind,
     IterType,
@@ -53,6 +56,24 @@ class Reduce(ExprWithOps):
     @property
     def dtype(self) -> str:
         return scalar_dtype(self.source)
+
+    @property
+    def ty(self) -> Type:
+        return prim_type(self.dtype)
+
+
+@node
+class CustomReduce(ExprWithOps):
+    """Result ``value_index`` of a reduction of several values together by a reducer of the program's own."""
+
+    combiner: CommReducer
+    sources: tuple[Expr, ...]
+    axes: tuple[IterVar, ...]
+    value_index: int = 0
+
+    @property
+    def dtype(self) -> str:
+        return scalar_dtype(self.sources[self.value_index])
 
     @property
     def ty(self) -> Type:
@@ -88,12 +109,17 @@ def limit(dtype: str, low: bool) -> Expr:
     return const(-(1 << (row.bits - 1)) if low else (1 << (row.bits - 1)) - 1, dtype)
 
 
+ARITHMETIC: dict[str, Callable[..., TensorValue]] = {}
+"""Elementwise operators on tensors, by name; filled by the level that has operators."""
+
+
 class TensorValue:
     """A tensor of the DSL: an input (`placeholder`) or the result of a formula (`compute`). Index it in formulas."""
 
-    def __init__(self, buffer: Var, definition: ComputeOp | ExternOp | None) -> None:
+    def __init__(self, buffer: Var, definition: ComputeOp | ExternOp | None, value_index: int = 0) -> None:
         self.buffer = buffer
-        self.op = definition
+        self.definition = definition
+        self.value_index = value_index
 
     @property
     def shape(self) -> tuple[Expr, ...]:
@@ -110,6 +136,42 @@ class TensorValue:
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    @property
+    def op(self) -> _Operation:
+        """What makes the tensor: a `ComputeOp`, an `ExternOp`, or a `PlaceholderOp` for an input."""
+        return PlaceholderOp([self]) if self.definition is None else self.definition
+
+    def astype(self, dtype: str) -> TensorValue:
+        """The tensor converted to another dtype."""
+        return ARITHMETIC["cast"](self, dtype)
+
+    def __neg__(self) -> TensorValue:
+        return ARITHMETIC["negative"](self)
+
+    def __add__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["add"](self, other)
+
+    def __radd__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["add"](other, self)
+
+    def __sub__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["subtract"](self, other)
+
+    def __rsub__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["subtract"](other, self)
+
+    def __mul__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["multiply"](self, other)
+
+    def __rmul__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["multiply"](other, self)
+
+    def __truediv__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["divide"](self, other)
+
+    def __rtruediv__(self, other: Any) -> TensorValue:
+        return ARITHMETIC["divide"](other, self)
 
     def __getitem__(self, index: Any) -> Expr:
         indices = index if isinstance(index, tuple) else (index,)
@@ -134,28 +196,87 @@ class NumberValue(TensorValue):
         return self._number
 
 
-@dataclass(eq=False)
-class ComputeOp:
-    """A formula: ``body`` over the index variables ``axis``."""
+class _Operation:
+    """What makes one tensor or several together."""
 
-    axis: tuple[Var, ...]
-    body: Expr
+    outputs: list[TensorValue]
+    name: str
 
     @property
     def inputs(self) -> list[TensorValue]:
-        """The tensors that the formula reads, in order of first use."""
-        reads = [n.tensor for n in post_order(self.body) if isinstance(n, TensorRead)]
+        """The tensors that are read, in order of first use."""
+        raise NotImplementedError
+
+    @property
+    def input_tensors(self) -> list[TensorValue]:
+        """Relax's name for `inputs`."""
+        return list(self.inputs)
+
+    @property
+    def num_outputs(self) -> int:
+        """How many tensors are made together."""
+        return len(self.outputs)
+
+    def output(self, index: int) -> TensorValue:
+        """The tensor of that number."""
+        return self.outputs[index]
+
+
+@dataclass(eq=False)
+class PlaceholderOp(_Operation):
+    """An input: nothing makes it."""
+
+    outputs: list[TensorValue]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The tensor's name."""
+        return self.outputs[0].name
+
+    @property
+    def inputs(self) -> list[TensorValue]:
+        """None."""
+        return []
+
+
+@dataclass(eq=False)
+class ComputeOp(_Operation):
+    """Formulas: ``body`` over the index variables ``axis``, one for each of the tensors that are made together."""
+
+    axis: tuple[Var, ...]
+    body: tuple[Expr, ...]
+    name: str = "compute"
+    outputs: list[TensorValue] = field(default_factory=list)
+    tag: str = ""
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """The axes that are reduced."""
+        top = self.body[0]
+        return top.axes if isinstance(top, (Reduce, CustomReduce)) else ()
+
+    @property
+    def inputs(self) -> list[TensorValue]:
+        """The tensors that the formulas read, in order of first use."""
+        reads = [n.tensor for body in self.body for n in post_order(body) if isinstance(n, TensorRead)]
         return list(dict.fromkeys(reads))
 
 
 @dataclass(eq=False)
-class ExternOp:
-    """Tensors made together by a loop statement: ``body`` writes all of ``outputs`` and reads ``inputs``."""
+class ExternOp(_Operation):
+    """Tensors made together by a loop statement: ``body`` writes all of ``outputs`` and reads ``read``."""
 
     body: Stmt
-    inputs: list[TensorValue]
+    read: list[TensorValue]
     outputs: list[TensorValue]
     scratch: tuple[Var, ...] = ()
+    name: str = "extern"
+
+    @property
+    def inputs(self) -> list[TensorValue]:
+        """The tensors that the statement reads."""
+        return self.read
 
 
 def placeholder(shape: Sequence[Any], dtype: str = "float32", name: str = "placeholder") -> TensorValue:
@@ -176,18 +297,84 @@ def reduce_axis(domain: Sequence[Any] | Range, name: str = "k") -> IterVar:
 def compute(shape: Sequence[Any], formula: Callable[..., Any], name: str = "compute") -> TensorValue:
     """A tensor whose element at ``i, j, ...`` is ``formula(i, j, ...)``.
 
-    A formula with ``*indices`` takes any rank. Raises ``TypeError`` when the number of indices does not fit.
+    A formula with ``*indices`` takes any rank. Raises ``TypeError`` when the number of indices does not fit, or a
+    reduction stands inside an expression.
     """
+    made = compute_together(shape, formula, name)
+    if not isinstance(made, TensorValue):
+        raise TypeError(f"{name}: the formula gives {len(made)} values")
+    return made
+
+
+def compute_together(
+    shape: Sequence[Any],
+    formula: Callable[..., Any],
+    name: str = "compute",
+    tag: str = "",
+    attrs: Mapping[str, Any] | None = None,
+) -> TensorValue | list[TensorValue]:
+    """`compute`, or several tensors where the formula returns several values. ``tag`` and ``attrs`` are notes."""
     dims = tuple(as_expr(s) for s in shape)
     names = _index_names(formula, len(dims))
     axis = tuple(Var(n, prim_type("int64")) for n in names)
-    body = as_expr(formula(*axis), "float32")
-    if isinstance(body, Reduce) and not body.axes:
-        body = body.source
-    for found in post_order(body):
-        if isinstance(found, Reduce) and found is not body:
-            raise TypeError(f"{name}: a reduction must stand at the top of the formula, not inside an expression")
-    return TensorValue(Buffer(name, dims, scalar_dtype(body)), ComputeOp(axis, body))
+    made = formula(*axis)
+    several = isinstance(made, (list, tuple))
+    bodies = tuple(as_expr(body, "float32") for body in (made if several else (made,)))
+    bodies = tuple(b.source if isinstance(b, Reduce) and not b.axes else b for b in bodies)
+    for body in bodies:
+        for found in post_order(body):
+            if isinstance(found, (Reduce, CustomReduce)) and found is not body:
+                raise TypeError(f"{name}: a reduction must stand at the top of the formula, not inside an expression")
+    if not bodies or len({_reduction_of(body) for body in bodies}) > 1:
+        raise TypeError(f"{name}: formulas of one tensor each, or the results of one reduction, go together")
+    op = ComputeOp(axis, bodies, name, [], tag, dict(attrs or {}))
+    labels = [f"{name}_v{n}" for n in range(len(bodies))] if several else [name]
+    op.outputs = [
+        TensorValue(Buffer(label, dims, scalar_dtype(body)), op, n)
+        for n, (label, body) in enumerate(zip(labels, bodies, strict=True))
+    ]
+    return op.outputs if several else op.outputs[0]
+
+
+def _reduction_of(body: Expr) -> int:
+    """What formulas that are made together share: the reduction, 0 for none."""
+    if isinstance(body, CustomReduce):
+        return id(body.combiner)
+    return id(body) if isinstance(body, Reduce) else 0
+
+
+def comm_reducer(
+    fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str = "reduce"
+) -> Callable[..., Any]:
+    """A reduction of the program's own: ``r = te.comm_reducer(lambda a, b: a * b, lambda dtype: te.const(1, dtype))``,
+    then ``r(formula, axis=k)`` at the top of a formula.
+
+    For several values together ``fcombine`` takes two tuples and returns one, ``fidentity`` takes the dtypes and
+    returns a tuple, and ``r((a, b), axis=k)`` is a list with one result for each.
+    """
+
+    def reducer(source: Any, axis: Any) -> Any:
+        axes = (axis,) if isinstance(axis, IterVar) else tuple(axis)
+        if any(not isinstance(a, IterVar) or a.iter_type is not IterType.REDUCE for a in axes):
+            raise TypeError(f"{name}: axis must be made by te.reduce_axis")
+        several = isinstance(source, (list, tuple))
+        sources = tuple(as_expr(s, "float32") for s in (source if several else (source,)))
+        dtypes_ = [scalar_dtype(s) for s in sources]
+        lhs = [Var(f"x{n}", prim_type(dtype)) for n, dtype in enumerate(dtypes_)]
+        rhs = [Var(f"y{n}", prim_type(dtype)) for n, dtype in enumerate(dtypes_)]
+        combined = fcombine(tuple(lhs), tuple(rhs)) if several else fcombine(lhs[0], rhs[0])
+        neutral = fidentity(*dtypes_)
+        results = [as_expr(v) for v in (combined if several else (combined,))]
+        identities = [as_expr(v, dtypes_[0]) for v in (neutral if several else (neutral,))]
+        if len(results) != len(sources) or len(identities) != len(sources):
+            raise TypeError(f"{name}: {len(sources)} values need as many results and identities")
+        combiner = CommReducer(tuple(lhs), tuple(rhs), tuple(results), tuple(identities))
+        made = [CustomReduce(combiner, sources, axes, n) for n in range(len(sources))]
+        return made if several else made[0]
+
+    reducer.__name__ = name
+    reducer.__doc__ = "A reduction by the program's own function, over axes made by ``te.reduce_axis``."
+    return reducer
 
 
 def extern(
@@ -207,9 +394,9 @@ def extern(
         return [placeholder(shape, dtype, f"{name}{suffix}{n or ''}") for n, (shape, dtype) in enumerate(pairs)]
 
     results, temporary = made(outputs, ""), made(scratch, "_scratch")
-    op = ExternOp(body(*results, *temporary), list(inputs), results, tuple(t.buffer for t in temporary))
-    for result in results:
-        result.op = op
+    op = ExternOp(body(*results, *temporary), list(inputs), results, tuple(t.buffer for t in temporary), name)
+    for n, result in enumerate(results):
+        result.definition, result.value_index = op, n
     return results
 
 
@@ -262,11 +449,11 @@ def definitions(outputs: Sequence[TensorValue], given: Sequence[TensorValue] = (
         if expanded:
             order.append(current)
             continue
-        if id(current.buffer) in seen or current.op is None:
+        if id(current.buffer) in seen or current.definition is None:
             continue
         seen.add(id(current.buffer))
         stack.append((current, True))
-        stack.extend((tensor, False) for tensor in reversed(current.op.inputs))
+        stack.extend((tensor, False) for tensor in reversed(current.definition.inputs))
     return order
 
 
@@ -308,6 +495,8 @@ def _bound_in(body: Stmt) -> list[Var]:
     for found in statements(body):
         if isinstance(found, For):
             bound.append(found.loop_var)
+        elif isinstance(found, Bind):
+            bound.append(found.var)
         elif isinstance(found, SBlock):
             bound.extend(it.var for it in found.iter_vars)
     return bound
@@ -319,11 +508,13 @@ def _statements(computed: Sequence[TensorValue]) -> list[Stmt]:
     done: set[int] = set()
     names: dict[str, int] = {}
     for tensor in computed:
-        if not isinstance(tensor.op, ExternOp):
-            statements.append(_nest(tensor, _block_name(tensor.name, names)))
-        elif id(tensor.op) not in done:
-            done.add(id(tensor.op))
-            body: Any = _plain(tensor.op.body)
+        if id(tensor.definition) in done:
+            continue
+        done.add(id(tensor.definition))
+        if isinstance(tensor.definition, ComputeOp):
+            statements.append(_nest(tensor.definition, names))
+        elif isinstance(tensor.definition, ExternOp):
+            body: Any = _plain(tensor.definition.body)
             reads, writes = infer_regions(body, None)
             block = SBlock((), reads, writes, _block_name(tensor.name, names), body)
             statements.append(SBlockRealize((), const(True), block))
@@ -343,10 +534,10 @@ def _storage(computed: Sequence[TensorValue]) -> list[Var]:
     """The buffers that computed tensors need: themselves, and what is made or used together with them."""
     buffers: dict[Var, None] = {}
     for tensor in computed:
-        together = tensor.op.outputs if isinstance(tensor.op, ExternOp) else [tensor]
+        together = tensor.definition.outputs if tensor.definition is not None else [tensor]
         buffers.update(dict.fromkeys(t.buffer for t in together))
-        if isinstance(tensor.op, ExternOp):
-            buffers.update(dict.fromkeys(tensor.op.scratch))
+        if isinstance(tensor.definition, ExternOp):
+            buffers.update(dict.fromkeys(tensor.definition.scratch))
     return list(buffers)
 
 
@@ -359,38 +550,82 @@ def _plain(formula: Node) -> Node:
     return transform(formula, rewrite)
 
 
-def _nest(tensor: TensorValue, name: str) -> Stmt:
-    """The loops and the block of one computed tensor."""
-    assert isinstance(tensor.op, ComputeOp)
-    body = tensor.op.body
-    reduce_axes = body.axes if isinstance(body, Reduce) else ()
+def _nest(op: ComputeOp, names: dict[str, int]) -> Stmt:
+    """The loops and the blocks of the tensors of one definition: one block each, or one for a reduction of several."""
+    shape = op.outputs[0].shape
     extents: list[tuple[Var, Expr, Expr]] = [
-        (var, int64(0), extent) for var, extent in zip(tensor.op.axis, tensor.shape, strict=True)
+        (var, int64(0), extent) for var, extent in zip(op.axis, shape, strict=True)
     ]
-    extents += [(axis.var, axis.dom.min, axis.dom.extent) for axis in reduce_axes]
+    extents += [(axis.var, axis.dom.min, axis.dom.extent) for axis in op.reduce_axis]
+    kinds = [IterType.DATA_PAR] * len(shape) + [IterType.REDUCE] * len(op.reduce_axis)
     loops = [Var(var.name, var.ty) for var, _, _ in extents]
-    iters = [Var(f"v_{var.name}", var.ty) for var, _, _ in extents]
-    kinds = [IterType.DATA_PAR] * len(tensor.shape) + [IterType.REDUCE] * len(reduce_axes)
-    iter_vars = tuple(
-        IterVar(Range(low, extent), it, kind) for (_, low, extent), it, kind in zip(extents, iters, kinds, strict=True)
-    )
-    to_iter = {var: it for (var, _, _), it in zip(extents, iters, strict=True)}
-    indices = tuple(iters[: len(tensor.shape)])
-    init: Stmt | None = None
-    if isinstance(body, Reduce):
-        source: Any = _plain(substitute(body.source, to_iter))
-        update = _COMBINE[body.combiner](BufferLoad(tensor.buffer, indices), source)
-        store = BufferStore(tensor.buffer, update, indices)
-        init = BufferStore(tensor.buffer, identity(body.combiner, tensor.dtype), indices)
-    else:
-        value: Any = _plain(substitute(body, to_iter))
-        store = BufferStore(tensor.buffer, value, indices)
-    reads, writes = infer_regions(store, init)
-    block = SBlock(iter_vars, reads, writes, name, store, init)
-    nest: Stmt = SBlockRealize(tuple(loops), const(True), block)
+    together = isinstance(op.body[0], CustomReduce)
+    blocks: list[Stmt] = []
+    for tensor, body in zip(op.outputs, op.body, strict=True):
+        iters = [Var(f"v_{var.name}", var.ty) for var, _, _ in extents]
+        iter_vars = tuple(
+            IterVar(Range(low, extent), it, kind)
+            for (_, low, extent), it, kind in zip(extents, iters, kinds, strict=True)
+        )
+        to_iter = {var: it for (var, _, _), it in zip(extents, iters, strict=True)}
+        indices = tuple(iters[: len(shape)])
+        init: Stmt | None
+        if together:
+            store, init = _custom_update(op, to_iter, indices)
+        else:
+            store, init = _update(tensor, body, to_iter, indices)
+        reads, writes = infer_regions(store, init)
+        label = op.name if together else tensor.name
+        block = SBlock(iter_vars, reads, writes, _block_name(label, names), store, init)
+        blocks.append(SBlockRealize(tuple(loops), const(True), block))
+        if together:
+            break
+    nest = seq(blocks)
     for loop, (_, low, extent) in zip(reversed(loops), reversed(extents), strict=True):
         nest = For(loop, low, extent, ForKind.SERIAL, nest)
     return nest
+
+
+def _update(
+    tensor: TensorValue, body: Expr, to_iter: dict[Var, Var], indices: tuple[Var, ...]
+) -> tuple[Stmt, Stmt | None]:
+    """What a block of one formula does, and before its first step."""
+    if not isinstance(body, Reduce):
+        value: Any = _plain(substitute(body, to_iter))
+        return BufferStore(tensor.buffer, value, indices), None
+    source: Any = _plain(substitute(body.source, to_iter))
+    update = _COMBINE[body.combiner](BufferLoad(tensor.buffer, indices), source)
+    init = BufferStore(tensor.buffer, identity(body.combiner, tensor.dtype), indices)
+    return BufferStore(tensor.buffer, update, indices), init
+
+
+def _custom_update(op: ComputeOp, to_iter: dict[Var, Var], indices: tuple[Var, ...]) -> tuple[Stmt, Stmt]:
+    """What the block of a program's own reduction does: all new values are known before the first is stored."""
+    reduce = op.body[0]
+    assert isinstance(reduce, CustomReduce)
+    combiner, buffers = reduce.combiner, [t.buffer for t in op.outputs]
+    values: dict[Any, Any] = {}
+    for n, left in enumerate(combiner.lhs):
+        values[left] = BufferLoad(buffers[n], indices)
+        values[combiner.rhs[n]] = _plain(substitute(reduce.sources[n], to_iter))
+    results: list[Any] = [substitute(result, values) for result in combiner.result]
+    wanted = [t.dtype for t in op.outputs]
+    init = [
+        BufferStore(b, _converted(e, dtype), indices)
+        for b, e, dtype in zip(buffers, combiner.identity_element, wanted, strict=True)
+    ]
+    if len(results) == 1:
+        return BufferStore(buffers[0], _converted(results[0], wanted[0]), indices), seq(list(init))
+    bound = [Var(f"v_{t.name}", prim_type(scalar_dtype(r))) for t, r in zip(op.outputs, results, strict=True)]
+    steps: list[Stmt] = [Bind(var, result) for var, result in zip(bound, results, strict=True)]
+    steps += [
+        BufferStore(b, _converted(var, dtype), indices) for b, var, dtype in zip(buffers, bound, wanted, strict=True)
+    ]
+    return seq(steps), seq(list(init))
+
+
+def _converted(value: Expr, dtype: str) -> Expr:
+    return value if scalar_dtype(value) == dtype else E.Cast(dtype, value)
 
 
 # --------------------------------------------------------------------------------------------- from graph values to te
@@ -424,7 +659,7 @@ def as_placeholders(args: Sequence[Any]) -> tuple[list[Any], list[tuple[TensorVa
         if isinstance(value, Expr) and not isinstance(value, (Function, GlobalVar)) and isinstance(ty, TensorType):
             dims = tensor_dims(ty)
             if dims is None or ty.dtype is None:
-                raise TypeError(f"a compute definition needs a known shape and dtype, got {ty}")
+                raise ComputeError(f"a compute definition needs a known shape and dtype, got {ty}")
             tensor = placeholder(dims, ty.dtype, getattr(value, "name", _letter(len(inputs))))
             inputs.append((tensor, value))
             return tensor
@@ -435,10 +670,14 @@ def as_placeholders(args: Sequence[Any]) -> tuple[list[Any], list[tuple[TensorVa
 
 __all__ = [
     "ComputeOp",
+    "CustomReduce",
     "ExternOp",
+    "PlaceholderOp",
     "Reduce",
     "TensorValue",
+    "comm_reducer",
     "compute",
+    "compute_together",
     "create_prim_func",
     "extern",
     "max",

@@ -18,6 +18,7 @@ from supple.ir.print_style import set_default_style
 _ROOTS = ("tvm", "tvm_ffi")
 _MODULES = {row.old: row.new for row in ROWS if ":" not in row.new}
 _NAMES = {row.old: row.new for row in ROWS if ":" in row.new}
+_OBJECTS = {row.old: row.new for row in ROWS if row.importable}
 
 
 class AliasModule(ModuleType):
@@ -35,8 +36,7 @@ class AliasModule(ModuleType):
             raise AttributeError(name)
         full = f"{self.__name__}.{name}"
         if full in _NAMES:
-            module, _, attribute = _NAMES[full].partition(":")
-            return getattr(importlib.import_module(module), attribute)
+            return _named(_NAMES[full])
         if full in _MODULES or _is_package(full):
             return importlib.import_module(full)
         if self._target is not None:
@@ -59,6 +59,11 @@ class AliasModule(ModuleType):
         return {old[len(prefix) :].partition(".")[0] for old in (*_NAMES, *_MODULES) if old.startswith(prefix)}
 
 
+def _named(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
 def _is_package(full: str) -> bool:
     return any(old.startswith(f"{full}.") for old in (*_NAMES, *_MODULES))
 
@@ -67,7 +72,11 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname in _MODULES or (fullname.partition(".")[0] in _ROOTS and _is_package(fullname)):
+        if (
+            fullname in _MODULES
+            or fullname in _OBJECTS
+            or (fullname.partition(".")[0] in _ROOTS and _is_package(fullname))
+        ):
             return ModuleSpec(fullname, self, is_package=True)
         return None
 
@@ -76,7 +85,9 @@ class _Finder(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """A module without rows below it *is* Supple's module, so that both spellings give one object."""
-        if not _is_package(module.__name__):
+        if module.__name__ in _OBJECTS:
+            sys.modules[module.__name__] = _named(_OBJECTS[module.__name__])
+        elif not _is_package(module.__name__):
             sys.modules[module.__name__] = importlib.import_module(_MODULES[module.__name__])
 
 

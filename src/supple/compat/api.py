@@ -7,6 +7,7 @@ from typing import Any
 from supple import driver
 from supple.base.errors import NotSupportedError
 from supple.base.named_target import NamedTarget
+from supple.ir.access_path import AccessPath
 from supple.ir.structural import find_mismatch
 from supple.runtime.device import Device, device
 from supple.runtime.tensor import tensor
@@ -36,7 +37,14 @@ def device_from_target(target: Any, dev_id: int = 0) -> Device:
     return device(NamedTarget(target).kind.device, dev_id)
 
 
-def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = False) -> tuple[str, str] | None:
+def get_first_structural_mismatch(
+    lhs: Any, rhs: Any, map_free_vars: bool = False
+) -> tuple[AccessPath, AccessPath] | None:
     """The path of the first difference on both sides, or None for equal values."""
     found = find_mismatch(lhs, rhs, map_free_vars)
-    return None if found is None else (found.path, found.path)
+    return None if found is None else (found.path, found.other_path)
+
+
+def expr_deep_equal(lhs: Any, rhs: Any) -> bool:
+    """Whether two scalar expressions are written alike, of the same variables."""
+    return find_mismatch(lhs, rhs) is None

@@ -73,6 +73,10 @@ class Tuple(ExprWithOps):
     def __post_init__(self) -> None:
         if type(self.fields) is not tuple:
             as_tuple(self, "fields")
+        if self.ty is None:  # the fields' types, where all are known
+            types = [ty for ty in (getattr(f, "ty", None) for f in self.fields) if isinstance(ty, Type)]
+            if len(types) == len(self.fields):
+                set_field(self, "ty", TupleType(tuple(types)))
 
     def __len__(self) -> int:
         return len(self.fields)
@@ -92,6 +96,9 @@ class ShapeExpr(ExprWithOps):
 
     def __post_init__(self) -> None:
         if type(self.values) is not tuple or not all(isinstance(v, Expr) for v in self.values):
+            fraction = next((v for v in self.values if isinstance(v, float)), None)
+            if fraction is not None:
+                raise TypeError(f"a shape's values must be int64 scalars, got {fraction}")
             set_field(self, "values", tuple(as_expr(v, "int64") for v in self.values))
         for value in self.values:
             ty = getattr(value, "ty", None)
@@ -258,6 +265,9 @@ class Function(ExprWithOps):
 
     def __post_init__(self) -> None:
         as_tuple(self, "params")
+        for param in self.params:
+            if not isinstance(param, Var):
+                raise TypeError(f"a function's parameters are variables, got {type(param).__name__}")
         if not isinstance(self.body, SeqExpr):
             set_field(self, "body", SeqExpr((), self.body))
         if self.ret_ty is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, ClassVar
 
-from supple.ir.expr import IntImm, Range, Var, as_expr, int64, is_scalar, scalar_dtype
+from supple.ir.expr import IntImm, Range, Sub, Var, as_expr, int64, is_scalar, scalar_dtype
 from supple.ir.node import (
     METHODS,
     Expr,
@@ -75,6 +75,16 @@ class SeqStmt(Stmt):
 
     def __post_init__(self) -> None:
         as_tuple(self, "seq")
+
+    def __getitem__(self, index: int) -> Stmt:
+        """The statement of that number."""
+        return self.seq[index]
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def __bool__(self) -> bool:
+        return True
 
 
 @node
@@ -196,6 +206,11 @@ class AttrStmt(Stmt):
     value: Expr
     body: Stmt
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.value, Expr):
+            plain = isinstance(self.value, int) and not isinstance(self.value, bool)
+            set_field(self, "value", IntImm(self.value, "int32") if plain else as_expr(self.value))
+
 
 @node
 class Break(Stmt):
@@ -234,6 +249,13 @@ class IterVar(Node):
             set_field(self, "iter_type", _ITER_TYPES.get(self.iter_type))
             if self.iter_type is None:
                 raise ValueError(f"IterVar: the kinds are {', '.join(map(str, _ITER_TYPES))}")
+        if isinstance(self.dom, (tuple, list)):
+            low, high = (IntImm(end, "int32") if isinstance(end, int) else as_expr(end) for end in self.dom)
+            fixed = isinstance(low, IntImm) and isinstance(high, IntImm)
+            extent = IntImm(high.value - low.value, "int32") if fixed else Sub(high, low)  # type: ignore[attr-defined]
+            set_field(self, "dom", Range(low, extent))
+        if isinstance(self.var, str):
+            set_field(self, "var", Var(self.var, prim_type("int32")))
 
 
 _ITER_TYPES: dict[object, IterType] = {

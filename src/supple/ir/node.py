@@ -179,7 +179,14 @@ class Node:
 
 @node
 class Type(Node):
-    """Base of all types."""
+    """Base of all types. ``==`` compares types as Relax does, by structure; other nodes have identity."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Type) and METHODS["structural_equal"](self, other))
+
+    def __hash__(self) -> int:
+        result: int = METHODS["structural_hash"](self)
+        return result
 
     def is_base_of(self, derived: Type) -> bool:
         """Whether every value of ``derived`` is one of this type."""

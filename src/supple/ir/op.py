@@ -78,6 +78,31 @@ class Op(Expr):
         return None
 
     @property
+    def num_inputs(self) -> int:
+        """How many operands the signature has; -1 where it takes any number."""
+        operands = [p for p in self.params if not p.is_attr]
+        return -1 if any(p.kind == "varargs" for p in operands) else len(operands)
+
+    @property
+    def description(self) -> str:
+        """What the operator does."""
+        return self.doc
+
+    @staticmethod
+    def list_op_names() -> list[str]:
+        """The full names of all operators."""
+        OPS.find("")  # declares the operators, if nothing did
+        return sorted(name for name, _ in OPS.items())
+
+    def has_attr(self, attr_name: str) -> bool:
+        """Whether Relax's attribute of that name is known for the operator: only ``"FPurity"`` is kept."""
+        return attr_name == "FPurity"
+
+    def get_attr(self, attr_name: str) -> Any:
+        """Relax's attribute of that name: whether the operator is pure for ``"FPurity"``, None for all others."""
+        return self.pure if attr_name == "FPurity" else None
+
+    @property
     def short_name(self) -> str:
         """The name below its namespace: ``nn.relu`` of ``relax.nn.relu``."""
         return self.name.partition(".")[2]

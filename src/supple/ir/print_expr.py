@@ -70,6 +70,7 @@ class ExprPrinter(TypePrinter):
         self.module = ""  # name of the module that the text is of
         self.infos: dict[str, Any] = {}  # the module's global infos: virtual devices and meshes are named by them
         self.type_variables: list[str] = []  # names of symbols that the text declares before everything else
+        self.owner: Any = None
         self.in_sight: set[int] = set()  # symbols that a signature may name without quotes
 
     # ------------------------------------------------------------------------------------------------- expressions
@@ -79,8 +80,33 @@ class ExprPrinter(TypePrinter):
         text, precedence, _ = self.piece(root)
         return f"({text})" if precedence < minimum else text
 
+    def _marked_piece(self, root: Expr) -> Piece:
+        """`piece`, with marks around the texts of nodes that have them."""
+        stack: list[tuple[Iterator[Expr], Expr, dict[int, int]]] = [(self._steps(root), root, {})]
+        sent: Any = None
+        while True:
+            steps, node, _ = stack[-1]
+            try:
+                child = steps.send(sent)  # type: ignore[attr-defined]
+                sent = None
+                stack.append((self._steps(child), child, {}))
+                continue
+            except StopIteration as stop:
+                text, precedence, depth = self._cut(stop.value)
+            stack.pop()
+            outer, self.owner = self.owner, stack[-1][1] if stack else self.owner
+            count = stack[-1][2].get(id(node), 0) if stack else 0
+            if stack:
+                stack[-1][2][id(node)] = count + 1
+            sent = self.marked(text, node, count), precedence, depth
+            self.owner = outer
+            if not stack:
+                return sent  # type: ignore[no-any-return]
+
     def piece(self, root: Expr) -> Piece:
         """Text, precedence and depth of an expression; the stack is explicit, since chains are long."""
+        if self.options.marks is not None:
+            return self._marked_piece(root)
         stack: list[tuple[Iterator[Expr], Any]] = []
         value: Piece | None = None
         steps = self._steps(root)
@@ -230,7 +256,10 @@ class ExprPrinter(TypePrinter):
             piece: Piece = yield index
             texts.append(piece[0])
             depth = max(depth, piece[2])
-        return f"{self.name_of(e.buffer)}[{', '.join(texts) or '()'}]", ATOM, depth + 1
+        outer, self.owner = self.owner, e
+        name = self.marked(self.name_of(e.buffer), e.buffer)
+        self.owner = outer
+        return f"{name}[{', '.join(texts) or '()'}]", ATOM, depth + 1
 
     def _bitwise(self, e: Call, symbol: str, precedence: int) -> Any:
         left: Piece = yield e.args[0]
@@ -310,7 +339,7 @@ class ExprPrinter(TypePrinter):
             texts.append(self._as_value(arg, piece[0]))
         texts += self._attributes(op, e.attrs)
         texts += self._types("ty_args", e.ty_args)
-        return f"R.{op.short_name}({', '.join(texts)})", ATOM, depth + 1
+        return f"{self.step(f'R.{op.short_name}', e, 'op')}({', '.join(texts)})", ATOM, depth + 1
 
     def _argument(self, param: Param, arg: Expr, text: str) -> str:
         if isinstance(arg, G.ExternFunc):
@@ -338,6 +367,7 @@ class ExprPrinter(TypePrinter):
                 text = f"R.str({text})"
             elif name in written.floats:
                 text = self.attr(_floats(value))
+            text = self.step(text, attrs, name)
             texts.append(text if written.positional else f"{name}={text}")
         return texts
 
@@ -436,7 +466,7 @@ class ExprPrinter(TypePrinter):
     def dim(self, e: Expr, default: str = "int64") -> str:
         """One dimension: a bare number has the dtype ``default``; with symbols in a signature it is text."""
         if isinstance(e, IntImm):
-            return str(e.value) if e.dtype == default else f"T.{e.dtype}({e.value})"
+            return str(e.value) if e.dtype == default and not self.loop_dims else f"T.{e.dtype}({e.value})"
         if self.quoted and isinstance(e, Var) and id(e) in self.in_sight:
             return self.expr(e)
         text = self.expr(e)
@@ -476,7 +506,10 @@ class ExprPrinter(TypePrinter):
                 continue
             ends = self.bounds(r.min, r.extent)
             texts.append(f"{ends[0]}:{ends[1]}" if ends else f"T.Range({self.expr(r.min)}, {self.expr(r.extent)})")
-        return f"{self.name_of(region.buffer)}[{', '.join(texts) or '()'}]"
+        outer, self.owner = self.owner, region
+        name = self.marked(self.name_of(region.buffer), region.buffer)
+        self.owner = outer
+        return f"{name}[{', '.join(texts) or '()'}]"
 
 
 def _is_number(e: Expr) -> bool:

@@ -34,15 +34,13 @@ class GraphPrinter(LinePrinter):
         options = []
         if given_name is not None:
             options.append(f"name={quote(given_name)}")
-        if "global_symbol" not in func.attrs:
-            options.append("private=True")
-        if not func.is_pure:
-            options.append("pure=False")
+        said = [("private=True", "global_symbol" not in func.attrs), ("pure=False", not func.is_pure)]
+        options += [text for text, holds in (reversed(said) if self.style.pure_first else said) if holds]
         self._header(func, name, options)
         self.indent += 1
         shown = {k: v for k, v in func.attrs.items() if not (k == "global_symbol" and v == (given_name or name))}
         if shown:
-            self.line(f"R.func_attr({self.attr(shown)})")
+            self.line(f"R.func_attr({self.step(self.attr(shown), func, 'attrs')})")
         called = [n for n in pre_order(func.body) if isinstance(n, GlobalVar)]
         alias = self.options.module_alias
         if alias and any(n.name_hint in self.functions or not self.style.declare_free for n in called):
@@ -58,7 +56,9 @@ class GraphPrinter(LinePrinter):
         self.printed = set()
         self.statement()  # here what is free is declared
         self.sequence(func.body)
+        outer, self.owner = self.owner, func.body
         self.line(f"return {self.value(func.body.body)}")
+        self.owner = outer
         self.declare([s for s in symbols if id(s) in self.printed], start)
         self.printed |= before
 
@@ -119,16 +119,30 @@ class GraphPrinter(LinePrinter):
             previous = block
 
     def _dataflow(self, block: DataflowBlock) -> None:
+        start = len(self.lines)
         self.line("with R.dataflow():")
         self.indent += 1
         for binding in block.bindings:
             self.binding(binding)
-        outputs = [b.var for b in block.bindings if not isinstance(b.var, DataflowVar)]  # type: ignore[attr-defined]
-        self.line(f"R.output({', '.join(self.names.get(v) for v in outputs)})")
+        outputs = []
+        for binding in block.bindings:
+            assert isinstance(binding, (G.VarBinding, G.MatchCast))
+            if not isinstance(binding.var, DataflowVar):
+                outer, self.owner = self.owner, binding
+                outputs.append(self.marked(self.names.get(binding.var), binding.var))
+                self.owner = outer
+        self.line(f"R.output({', '.join(outputs)})")
         self.indent -= 1
+        self.mark_lines(start, block)
 
     def binding(self, binding: G.Binding) -> None:
         """One binding."""
+        start, outer, self.owner = len(self.lines), self.owner, binding
+        self._binding(binding)
+        self.owner = outer
+        self.mark_lines(start, binding)
+
+    def _binding(self, binding: G.Binding) -> None:
         if isinstance(binding, G.MatchCast):
             value = self.value(binding.value)
             ty = self.type(binding.ty)
@@ -208,7 +222,9 @@ class GraphPrinter(LinePrinter):
             self.open_frame()
             self.sequence(branch)
             result = branch.body if isinstance(branch, SeqExpr) else branch
+            outer, self.owner = self.owner, branch
             text = self.value(result)
+            self.owner = outer
             self.line(f"{target()}{text}")
             self.frames.pop()
             self.names.close_scope()

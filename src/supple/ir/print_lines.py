@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from supple.ir.expr import Var, scalar_dtype
+from supple.ir.expr import Add, IntImm, Range, Var, scalar_dtype
 from supple.ir.loop import IterType, IterVar
-from supple.ir.node import Type
+from supple.ir.node import Expr, Type
 from supple.ir.print_expr import ExprPrinter
+from supple.ir.print_marks import wrap_lines
 from supple.ir.print_style import PrintOptions
 from supple.ir.types import BufferType, PrimType
 from supple.ir.walk import pre_order
@@ -47,6 +49,11 @@ class LinePrinter(ExprPrinter):
         self.places: dict[int, tuple[int, ...]] = {}  # the same, from a first printing
         self.hoist = self._hoist
         self.announce = lambda var: self.declare([var])
+
+    def mark_lines(self, start: int, value: Any) -> None:
+        """The lines from ``start`` on are the text of ``value``."""
+        if self.options.marks is not None:
+            wrap_lines(self.lines, start, self.options.marks.find(value, None))
 
     def line(self, text: str = "") -> None:
         """Add a line; what comes next may be a statement of the innermost suite."""
@@ -147,10 +154,18 @@ class LinePrinter(ExprPrinter):
             if name not in self.type_variables:
                 self.type_variables.append(name)
 
+    def ends(self, dom: Range) -> str:
+        """The ends of a range by itself: where it begins, and where it ends."""
+        if isinstance(dom.min, IntImm) and isinstance(dom.extent, IntImm):
+            end: Expr = IntImm(dom.min.value + dom.extent.value, dom.extent.dtype)
+        else:
+            end = dom.extent if isinstance(dom.min, IntImm) and dom.min.value == 0 else Add(dom.extent, dom.min)
+        return f"{self.expr(dom.min)}, {self.expr(end)}"
+
     def iteration(self, iter_var: IterVar) -> str:
         """An iteration variable by itself."""
         name = self.names.define(iter_var.var)
         if not self.style.declare_free:
             return name
-        dom = f"T.Range({self.expr(iter_var.dom.min)}, {self.expr(iter_var.dom.extent)})"
+        dom = f"T.Range({self.ends(iter_var.dom)})"
         return f'T.iter_var({name}, {dom}, "{_ITERATIONS[iter_var.iter_type]}", "")'

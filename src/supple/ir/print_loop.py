@@ -86,7 +86,7 @@ class LoopPrinter(LinePrinter):
         if self.style.declare_free:
             self.declare(symbols)
         if shown:
-            self.line(f"T.func_attr({self.attr(shown)})")
+            self.line(f"T.func_attr({self.step(self.attr(shown), func, 'attrs')})")
         if not self.style.declare_free:
             self._declare_symbols(func, symbols)
         self._body(func.body)
@@ -162,10 +162,21 @@ class LoopPrinter(LinePrinter):
             return self._suite(statement.body)
         method = _STATEMENTS.get(type(statement))
         self.statement()
+        if self.options.marks is not None and method is not None:
+            return self._marked_statement(method, statement)
         if method is None:
             self.line(f"<{type(statement).__name__}>")
             return iter(())
         return method(self, statement)
+
+    def _marked_statement(self, method: Any, statement: Any) -> Iterator[Any]:
+        start, outer, self.owner = len(self.lines), self.owner, statement
+        for inner in method(self, statement):
+            self.owner = outer
+            yield inner
+            self.owner = statement
+        self.owner = outer
+        self.mark_lines(start, statement)
 
     def _nested(self, body: Stmt, direct: bool = False, framed: bool = False) -> Iterator[Any]:
         """A suite one level in, with names of its own (``framed``: its frame is open already)."""
@@ -206,7 +217,8 @@ class LoopPrinter(LinePrinter):
         else:
             indices = ", ".join(self.expr(i) for i in s.indices)
             value = self.expr(s.value)
-        self.line(f"{self.names.get(s.buffer)}[{indices or '()'}] = {value}")
+        buffer = self.marked(self.names.get(s.buffer), s.buffer)
+        self.line(f"{buffer}[{indices or '()'}] = {value}")
         yield from ()
 
     def _place(self, index: Expr) -> str:

@@ -12,6 +12,8 @@ from keyword import iskeyword
 from typing import Any
 
 from supple.base.registry import did_you_mean
+from supple.ir.access_path import AccessPath
+from supple.ir.print_marks import Marks
 from supple.ir.print_names import RESERVED, plain_number
 from supple.ir.types import FuncType
 
@@ -28,6 +30,7 @@ class PrintStyle:
     width: int  # longer signatures take a line for each parameter
     reserved: frozenset[str]  # names that variables get only with a number
     # what is said
+    pure_first: bool  # pure=False before private=True
     marks_blocks: bool  # s_tir=True for every loop function with blocks
     type_variables: bool  # symbols of signatures are declared before the text: n = TypeVar("n")
     declare_free: bool  # variables that nothing binds are declared where they first occur
@@ -84,6 +87,7 @@ SUPPLE = PrintStyle(
     order=None,
     width=110,
     reserved=frozenset(),
+    pure_first=False,
     marks_blocks=False,
     type_variables=False,
     declare_free=False,
@@ -138,6 +142,7 @@ RELAX = PrintStyle(
     order=lambda kind, name: (name == "main", kind != "PrimFunc", name),
     width=1 << 30,
     reserved=RESERVED,
+    pure_first=True,
     marks_blocks=True,
     type_variables=True,
     declare_free=True,
@@ -232,6 +237,7 @@ class PrintOptions:
     num_context_lines: int = -1
     syntax_sugar: bool = True  # T.grid, T.axis.remap, and no root block
     show_object_address: bool = False  # names carry their variables' addresses
+    marks: Marks | None = None  # parts to underline or annotate
     show_all_ty: bool = True  # bindings have their types in a layout that annotates all
 
     @property
@@ -262,20 +268,33 @@ _UNDERLINING = ("path_to_underline", "path_to_annotate", "obj_to_underline", "ob
 _KINDS: dict[str, type] = {"bool": bool, "int": int, "str": str}
 
 
-def print_options(style: str | None = None, **given: Any) -> PrintOptions:
-    """Options from keyword arguments. ``TypeError`` for a name or value that no printer takes; ``NotImplementedError``
-    for underlining, which Supple's printer does not do, and for formatting with black."""
+def _marks(root: Any, given: dict[str, Any]) -> Marks | None:
+    """What is to be underlined and annotated: takes these options out of ``given``."""
+    paths, path_notes, objects, object_notes = (given.pop(name, None) for name in _UNDERLINING)
+    for name, value in zip(_UNDERLINING, (paths, path_notes, objects, object_notes), strict=True):
+        kind = dict if name.endswith("annotate") else (list, tuple)
+        if value is not None and not isinstance(value, kind):
+            raise TypeError(f"{name}: expected a {'mapping' if kind is dict else 'list'}, got {type(value).__name__}")
+    for path in (*(paths or ()), *(path_notes or ())):
+        if not isinstance(path, AccessPath):
+            raise TypeError(f"expected an AccessPath, got {type(path).__name__}")
+    if not (paths or path_notes or objects or object_notes):
+        return None
+    return Marks.of(root, paths or (), objects or (), path_notes or {}, object_notes or {})
+
+
+def print_options(style: str | None = None, root: Any = None, **given: Any) -> PrintOptions:
+    """Options from keyword arguments; paths start at ``root``. ``TypeError`` for a name or value that no printer takes;
+    ``NotImplementedError`` for formatting with black."""
     chosen: dict[str, Any] = {}
     for key, value in (given.pop("extra_config", None) or {}).items():
         if key not in _PREFIXES:
             raise TypeError(f"extra_config: unknown key {key!r}{_close(key, _PREFIXES)}")
         chosen[_PREFIXES[key]] = value
-    for name in _UNDERLINING:
-        if given.pop(name, None):
-            raise NotImplementedError(f"{name}: Supple's printer does not underline parts of its text")
+    marks = _marks(root, given)
     if given.pop("black_format", None):
         raise NotImplementedError("black_format: Supple does not call black; format the text that script() returns")
-    known = {f.name: str(f.type) for f in fields(PrintOptions) if f.name != "style"}
+    known = {f.name: str(f.type) for f in fields(PrintOptions) if f.name not in ("style", "marks")}
     for key, value in given.items():
         name = _OLDER.get(key, key)
         if name == "buffer_dtype":
@@ -286,7 +305,7 @@ def print_options(style: str | None = None, **given: Any) -> PrintOptions:
         if not isinstance(value, kind) and not (value is None and known[name] == "str | None"):
             raise TypeError(f"{key}: expected {known[name]}, got {value!r}")
         chosen[name] = value
-    made = PrintOptions(_default[0] if style is None else _style(style))
+    made = PrintOptions(_default[0] if style is None else _style(style), marks=marks)
     made = replace(made, **chosen)
     for key in ("name", "ir_prefix", "tirx_prefix", "relax_prefix", "module_alias"):
         text = getattr(made, key)

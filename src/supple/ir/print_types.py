@@ -11,6 +11,7 @@ from supple.ir import types as Ty
 from supple.ir.expr import FloatImm, IntImm, Var
 from supple.ir.loop import CommReducer, IndexMap
 from supple.ir.node import Expr, Type
+from supple.ir.print_marks import wrap
 from supple.ir.print_names import Names, float_text, quote
 from supple.ir.print_style import PrintOptions, PrintStyle
 from supple.ir.structural import structural_equal
@@ -26,6 +27,21 @@ class TypePrinter:
     options: PrintOptions
     style: PrintStyle
     int_dtype: str  # of integers that do not say theirs
+    loop_dims: bool = False  # dimensions say their dtype as numbers of the loop level do
+    owner: Any  # the statement, binding or expression that is being printed, for marks
+
+    def marked(self, text: str, value: Any, count: int = 0) -> str:
+        """The text of a part of what is being printed, with its mark if it has one."""
+        marks = self.options.marks
+        if marks is None:
+            return text
+        number = marks.find(value, self.owner, count)
+        return wrap(text, marks.find(value, None) if number is None else number)
+
+    def step(self, text: str, holder: Any, key: str) -> str:
+        """The text of a field or key that is no node, with its mark if it has one."""
+        marks = self.options.marks
+        return text if marks is None else wrap(text, marks.step(holder, key))
 
     def expr(self, root: Expr, minimum: int = 0) -> str:
         raise NotImplementedError
@@ -68,10 +84,11 @@ class TypePrinter:
         if isinstance(value, FloatImm):
             text = float_text(value.value, value.dtype, self.style.float_digits)
             bare = value.dtype == self.options.float_dtype and not said and text[0] != '"'
+            text = self.step(text, value, "value")
         elif value.dtype == "bool":
             return f"T.bool({bool(value.value)})"
         else:
-            text = str(value.value)
+            text = self.step(str(value.value), value, "value")
             bare = value.dtype == self.int_dtype and not said
         return text if bare else f"T.{value.dtype}({text})"
 
@@ -82,7 +99,19 @@ class TypePrinter:
         if ty is None:
             return "None"
         method = _TYPES.get(type(ty))
-        return method(self, ty) if method is not None else f"<{type(ty).__name__}>"
+        return self.marked(method(self, ty) if method is not None else f"<{type(ty).__name__}>", ty)
+
+    def lone_type(self, ty: Type) -> str:
+        """A type by itself, in Relax's layout: a tuple is one of the loop level's."""
+        if not isinstance(ty, Ty.TupleType):
+            return self.type(ty)
+        if not ty.fields:
+            return self.marked("None", ty)
+        graph_ints, self.int_dtype = self.int_dtype, "int32"
+        self.loop_dims = True
+        fields = [self.lone_type(f) for f in ty.fields]
+        self.int_dtype, self.loop_dims = graph_ints, False
+        return self.marked(f"T.Tuple({', '.join(fields)})", ty)
 
     def _dims(self, values: tuple[Expr, ...], default: str = "int64") -> str:
         inner = ", ".join(self.dim(v, default) for v in values)
@@ -95,7 +124,7 @@ class TypePrinter:
         elif ty.shape is not None:
             parts.append(self.expr(ty.shape))
         if ty.dtype is not None:
-            parts.append(f"dtype={quote(ty.dtype)}")
+            parts.append(f"dtype={self.step(quote(ty.dtype), ty, 'dtype')}")
         if ty.vdevice is not None:
             parts.append(f"vdevice={self._vdevice(ty.vdevice)}")
         if ty.shape is None and ty.ndim != -1:

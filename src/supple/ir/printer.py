@@ -24,6 +24,7 @@ from supple.ir.print_expr import ExprPrinter
 from supple.ir.print_graph import GraphPrinter
 from supple.ir.print_lines import LinePrinter
 from supple.ir.print_loop import LoopPrinter
+from supple.ir.print_marks import wrap_lines
 from supple.ir.print_metadata import metadata_text, relax_metadata
 from supple.ir.print_names import identifier, quote
 from supple.ir.print_style import PREFIXES, STYLES, PrintOptions, print_options
@@ -43,7 +44,7 @@ def script(node: Any, show_meta: bool = False, *, style: str | None = None, **op
 
     Raises ``TypeError`` for an option that Relax's printer has not, ``NotImplementedError`` for one that this has not.
     """
-    chosen = print_options(style, show_meta=show_meta, **options)
+    chosen = print_options(style, node, show_meta=show_meta, **options)
     if isinstance(node, IRModule):
         text = _module(node, chosen)
     elif isinstance(node, (Function, PrimFunc)):
@@ -58,6 +59,8 @@ def _finished(text: str, options: PrintOptions) -> str:
     text = options.rename(text)
     if options.indent_spaces != 4:
         text = re.sub("^(?:    )+", lambda m: " " * (len(m.group()) // 4 * options.indent_spaces), text, flags=re.M)
+    if options.marks is not None:
+        return options.marks.finish(text, options.num_context_lines, options.print_line_numbers)
     if options.print_line_numbers:
         text = _numbered(text.split("\n"), blank=not options.style.import_comments)
     return text
@@ -114,9 +117,11 @@ class _Page:
             start(printer)
             printer.function(func, name, given_name)
 
-        if isinstance(func, Function):
-            return self.written(GraphPrinter, graph).lines
-        return self.written(LoopPrinter, loops).lines
+        kind, write = (GraphPrinter, graph) if isinstance(func, Function) else (LoopPrinter, loops)
+        lines: list[str] = self.written(kind, write).lines  # type: ignore[type-var, arg-type]
+        if self.options.marks is not None:
+            wrap_lines(lines, 0, self.options.marks.find(func, None))
+        return lines
 
     def written(self, kind: type[P], write: Callable[[P], None]) -> P:
         """A printer of that kind after it wrote; twice where free variables must be declared further out."""
@@ -195,6 +200,8 @@ def _module(mod: IRModule, options: PrintOptions) -> str:
         apart = True
     if not mod.functions and len(lines) == 2:
         lines.append("    pass")
+    if options.marks is not None:
+        wrap_lines(lines, 0, options.marks.find(mod, None))
     return page.text(lines)
 
 
@@ -227,7 +234,7 @@ def _fragment(node: Any, options: PrintOptions) -> str:
     printer = GraphPrinter(options)
     page.share(printer)
     if isinstance(node, Type):
-        return printer.type(node)
+        return printer.lone_type(node) if options.style.declare_free else printer.type(node)
     if isinstance(node, GlobalVar):
         return options.style.global_variable.format(node.name_hint)
     if isinstance(node, Expr):
@@ -236,7 +243,7 @@ def _fragment(node: Any, options: PrintOptions) -> str:
     if isinstance(node, BufferRegion):
         return printer.region(node)
     if isinstance(node, Range):
-        return f"{options.style.range}({printer.expr(node.min)}, {printer.expr(node.extent)})"
+        return f"{options.style.range}({printer.ends(node)})"
     if isinstance(node, IterVar):
         return printer.iteration(node)
     return printer.attr(node)

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
+from supple.ir.access_path import AccessPath
 from supple.ir.expr import FloatImm, IntImm, Var
 from supple.ir.graph import Constant, GlobalVar, ShapeExpr
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
-from supple.ir.node import Expr, Node, Role, fields
+from supple.ir.node import METHODS, Expr, Node, Role, fields
 from supple.ir.op import Op
 from supple.ir.types import FuncType, ShapeType
 from supple.ir.walk import free_symbols, substitute
@@ -44,26 +45,41 @@ class _Mode(enum.Enum):
     PATTERN = 2
 
 
-_Path = tuple[Any, str]  # a chain from the root: the path of the parent (or None), then one step
+_Step = tuple[tuple[str, Any], ...]  # of an `AccessPath`: one or more, where Relax's nodes are nested otherwise
+_Path = tuple[Any, _Step]  # a chain from the root: the path of the parent (or None), then one step
 
 
-def _path_text(path: _Path) -> str:
-    steps: list[str] = []
+class _Absent:
+    """In place of an element that one side has not."""
+
+
+def _access_path(path: _Path, absent: bool = False) -> AccessPath:
+    steps: list[tuple[str, Any]] = []
     at: Any = path
     while at is not None:
         at, step = at
-        steps.append(step)
-    return "".join(reversed(steps))
+        steps.extend(reversed(step))
+    steps.reverse()
+    if absent:
+        steps[-1] = (f"missing {steps[-1][0]}", steps[-1][1])
+    return AccessPath(tuple(steps))
 
 
 @dataclass(slots=True)
 class Mismatch:
-    """The first difference: its path from the root, the two values there, and the reason."""
+    """The first difference: where it is on each side, the two values there, and the reason."""
 
-    path: str
+    path: AccessPath
+    other_path: AccessPath
     left: Any
     right: Any
     reason: str
+
+    @staticmethod
+    def at(path: _Path, left: Any, right: Any, reason: str) -> Mismatch:
+        """A difference at the end of a chain of steps."""
+        paths = [_access_path(path, isinstance(side, _Absent)) for side in (left, right)]
+        return Mismatch(paths[0], paths[1], left, right, reason)
 
 
 def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
@@ -72,23 +88,29 @@ def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
 
 
 def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
-    """Raise ``ValueError`` with the path of the first mismatch and both sides' text when two nodes differ."""
+    """Raise ``ValueError`` when two nodes differ: with the path of the first difference on both sides, and both texts
+    with it underlined. A note of the error says what the difference is."""
     found = find_mismatch(a, b, map_free_vars)
-    if found is not None:
-        raise ValueError(
-            f"the programs differ at {found.path}: {found.reason}\n"
-            f"  left:  {_short(found.left)}\n  right: {_short(found.right)}\n"
-            f"--- left ---\n{_text(a)}\n--- right ---\n{_text(b)}"
-        )
+    if found is None:
+        return
+    error = ValueError(
+        f"StructuralEqual check failed, caused by lhs at {found.path}:\n{_text(a, found.path)}\n"
+        f"and rhs at {found.other_path}:\n{_text(b, found.other_path)}"
+    )
+    if hasattr(error, "add_note"):  # Python 3.11
+        error.add_note(f"{found.reason}\n  left:  {_short(found.left)}\n  right: {_short(found.right)}")
+    raise error
 
 
-def _text(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= _TEXT_LIMIT else f"{text[:_TEXT_LIMIT]}\n... ({len(text)} characters)"
+def _text(value: Any, path: AccessPath) -> str:
+    if not isinstance(value, (Node, IRModule)):
+        return str(value)
+    text = value.script(path_to_underline=[path])
+    return text if len(text) <= _TEXT_LIMIT else value.script(path_to_underline=[path], num_context_lines=10)
 
 
 def _short(value: Any) -> str:
-    text = " ".join(str(value).split())
+    text = "nothing" if isinstance(value, _Absent) else " ".join(str(value).split())
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 
@@ -97,7 +119,7 @@ def find_mismatch(a: Any, b: Any, map_free_vars: bool = False) -> Mismatch | Non
     seen: set[tuple[int, int, _Mode]] = set()
     pairing = _Pairing(map_free_vars)
     pairing.forget = seen.clear
-    return _search((a, b, _Mode.USE, (None, "root")), pairing, seen)
+    return _search((a, b, _Mode.USE, (None, ())), pairing, seen)
 
 
 def _search(
@@ -109,9 +131,9 @@ def _search(
         if isinstance(x, Var) and isinstance(y, Var):
             reason = pairing.variables(x, y, mode)
             if reason is not None:
-                return Mismatch(_path_text(path), x, y, reason)
+                return Mismatch.at(path, x, y, reason)
             if pairing.newly_bound:
-                stack.append((x.ty, y.ty, _Mode.PATTERN, (path, ".ty")))
+                stack.append((x.ty, y.ty, _Mode.PATTERN, (path, (("attr", "ty"),))))
             continue
         if type(x) is _Size or type(y) is _Size:
             left, right = (v.value if type(v) is _Size else v for v in (x, y))
@@ -121,7 +143,9 @@ def _search(
             continue
         reason = _same_kind(x, y)
         if reason is not None:
-            return Mismatch(_path_text(path), x, y, reason)
+            if isinstance(x, FloatImm) and isinstance(y, FloatImm):
+                path = (path, (("attr", "value"),) if x.dtype == y.dtype else (("attr", "ty"), ("attr", "dtype")))
+            return Mismatch.at(path, x, y, reason)
         if isinstance(x, Node):
             key = (id(x), id(y), mode)
             if key in seen or isinstance(x, Op):
@@ -206,16 +230,12 @@ class _Pairing:
 
 def _same_kind(x: Any, y: Any) -> str | None:
     """Compare what is not below: kinds, plain values, lengths."""
+    if isinstance(x, _Absent) or isinstance(y, _Absent):
+        return "only one side has this"
     if type(x) is not type(y):
         return f"a {type(x).__name__} and a {type(y).__name__}"
-    if isinstance(x, (IRModule, dict)):
-        left, right = _mapping(x), _mapping(y)
-        if left.keys() != right.keys():
-            only = ", ".join(sorted(str(k) for k in left.keys() ^ right.keys()))
-            return f"only one side has {only}"
+    if isinstance(x, (IRModule, dict, tuple, list)):
         return None
-    if isinstance(x, (tuple, list)):
-        return None if len(x) == len(y) else f"{len(x)} and {len(y)} items"
     if isinstance(x, Op):
         return None if x is y else f"the operators {x.name} and {y.name}"
     if isinstance(x, FloatImm):
@@ -238,21 +258,41 @@ def _mapping(x: Any) -> dict[Any, Any]:
 
 def _parts(x: Any, y: Any, mode: _Mode, path: _Path) -> Iterator[tuple[Any, Any, _Mode, _Path]]:
     if isinstance(x, (tuple, list)):
-        for i, (p, q) in enumerate(zip(x, y, strict=True)):
-            yield p, q, mode, (path, f"[{i}]")
+        for i, (p, q) in enumerate(zip(x, y)):
+            yield p, q, mode, (path, (("item", i),))
+        if len(x) != len(y):
+            i = min(len(x), len(y))
+            yield _at(x, i), _at(y, i), mode, (path, (("item", i),))
     elif isinstance(x, (dict, IRModule)):
         left, right = _mapping(x), _mapping(y)
-        for key in sorted(left, key=str):
-            yield left[key], right[key], _Mode.USE, (path, f"[{key!r}]")
+        for key in sorted(left.keys() | right.keys(), key=str):
+            step = _key_step(x, y, key, path)
+            yield left.get(key, _Absent()), right.get(key, _Absent()), _Mode.USE, (path, step)
         if isinstance(x, IRModule):
-            yield x.attrs, y.attrs, _Mode.USE, (path, ".attrs")
-            yield x.global_infos, y.global_infos, _Mode.USE, (path, ".global_infos")
+            yield x.attrs, y.attrs, _Mode.USE, (path, _ATTRIBUTES)
+            yield x.global_infos, y.global_infos, _Mode.USE, (path, (("attr", "global_infos"),))
     elif isinstance(x, Node) and not isinstance(x, (FloatImm, Constant, Op)):
         for name, below, step in _compared(type(x), mode):
             left, right = _field(x, name), _field(y, name)
             if name == "values" and isinstance(x, (ShapeExpr, ShapeType)):
                 left, right = _as_sizes(left), _as_sizes(right)
             yield left, right, below, (path, step)
+
+
+_ATTRIBUTES: _Step = (("attr", "attrs"), ("attr", "__dict__"))
+_OF_CALLS: _Step = (("attr", "attrs"),)
+
+
+def _at(values: Any, index: int) -> Any:
+    return values[index] if index < len(values) else _Absent()
+
+
+def _key_step(x: Any, y: Any, key: Any, path: _Path) -> _Step:
+    """The step to the value of a key: a function of a module, a field of a call's attributes, or a key."""
+    if isinstance(x, IRModule):
+        var = next(v for mod in (x, y) for v in mod.functions if v.name_hint == key)
+        return ("attr", "functions"), ("key", var)
+    return (("attr" if path[1] == _OF_CALLS else "key", key),)
 
 
 def _field(x: Node, name: str) -> Any:
@@ -266,7 +306,14 @@ def _as_sizes(values: tuple[Expr, ...] | None) -> Any:
     return values and tuple(v if isinstance(v, (Var, IntImm)) else _Size(v) for v in values)
 
 
-_Compared = tuple[tuple[str, _Mode, str], ...]
+_Compared = tuple[tuple[str, _Mode, _Step], ...]
+_NESTED: dict[tuple[str, str], _Step] = {  # fields that lie deeper in Relax's nodes
+    ("ShapeExpr", "values"): (("attr", "ty"), ("attr", "values")),
+    ("IntImm", "dtype"): (("attr", "ty"), ("attr", "dtype")),
+    ("TensorType", "dtype"): (("attr", "dtype"), ("attr", "dtype")),
+    ("Function", "attrs"): _ATTRIBUTES,
+    ("PrimFunc", "attrs"): _ATTRIBUTES,
+}
 _compared_fields: dict[tuple[type[Node], _Mode], _Compared] = {}
 
 
@@ -285,7 +332,7 @@ def _compared(kind: type[Node], mode: _Mode) -> _Compared:
             below = _Mode.PATTERN
         else:
             below = _Mode.PATTERN if mode is _Mode.PATTERN else _Mode.USE
-        found.append((name, below, f".{name}"))
+        found.append((name, below, _NESTED.get((kind.__name__, name), (("attr", name),))))
     _compared_fields[kind, mode] = tuple(found)
     return _compared_fields[kind, mode]
 
@@ -442,3 +489,7 @@ def _plain_text(x: Any) -> Any:
     if isinstance(x, enum.Enum):
         return x.name
     return ""  # equality decides: objects without a canonical text hash alike
+
+
+METHODS["structural_equal"] = structural_equal
+METHODS["structural_hash"] = structural_hash

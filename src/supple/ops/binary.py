@@ -190,7 +190,6 @@ floor_mod = _arithmetic(
     "Elementwise remainder of floor division, with the sign of ``x2``; for integers ``x % 0`` is 0.",
     _floor_mod,
     _by_zero_is_zero(np.mod),
-    "mod",
 )
 maximum = _arithmetic("maximum", "Elementwise maximum; NaN if either is NaN.", E.Max, np.maximum)
 minimum = _arithmetic("minimum", "Elementwise minimum; NaN if either is NaN.", E.Min, np.minimum)
@@ -293,6 +292,7 @@ mod = _arithmetic(
     "Elementwise remainder of truncating division, with the sign of ``x1``; for integers ``x % 0`` is 0.",
     _fmod,
     _by_zero_is_zero(np.fmod),
+    "mod",
 )
 
 

@@ -78,6 +78,9 @@ def call_tir_with_grad(
     return Call(CALL_TIR_WITH_GRAD, operands, attrs, _types(out_ty))
 
 
+CALL_TIR_WITH_GRAD.facts["role"] = "call_tir_with_grad"
+
+
 def _inplace_packed_type(call: Call) -> Type:
     places = call.attrs.get("inplace_indices", ())
     if not call.ty_args:

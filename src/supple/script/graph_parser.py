@@ -138,6 +138,7 @@ class GraphParser(SymbolEvaluator):
     def body(self, builder: BlockBuilder) -> Function:
         """Read the statements; the finished function."""
         self.builder = builder
+        builder.names_as_written = True
         builder.counts_named = default_style().counts_named
         name = self.source.name_span(self.node)
         builder.begin_function(self.node.name, self.params, {}, self.options.pure, self.ret_ty, name)

@@ -212,7 +212,7 @@ def common(a: Type | None, b: Type | None) -> Type:
     if isinstance(a, StringType) and isinstance(b, StringType):
         return a
     if isinstance(a, FuncType) and isinstance(b, FuncType) and assignable(a, b) is True:
-        return b
+        return a if assignable(b, a) is True else b
     return AnyType()
 
 
