@@ -102,6 +102,7 @@ ROWS: tuple[Row, ...] = (
     Row("tvm.runtime.convert", "supple.compat.api:convert"),
     Row("tvm_ffi.convert", "supple.compat.api:convert"),
     Row("tvm.ir.make_node", "supple.compat.api:make_node"),
+    Row("tvm.ir.Attrs", "supple.ir.expr:Attrs"),
     Row("tvm.ir.DictAttrs", "builtins:dict"),
     Row("tvm.ir.Span", "supple.base.source:Span"),
     Row("tvm.device_from_target", "supple.compat.api:device_from_target"),

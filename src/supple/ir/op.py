@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import inspect
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -82,6 +83,20 @@ class Op(Expr):
         """The name below its namespace: ``nn.relu`` of ``relax.nn.relu``."""
         return self.name.partition(".")[2]
 
+    @property
+    def __name__(self) -> str:
+        """The operator's own name, as a function that makes its calls has it: ``relu`` of ``relax.nn.relu``."""
+        return self.name.rpartition(".")[2]
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """How the operator is called: what ``inspect.signature``, ``help`` and editors show."""
+        prepare = self.facts.get("prepare")
+        found = None if prepare is None else inspect.signature(prepare)
+        if found is None or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found.parameters.values()):
+            return inspect.Signature(_python_parameters(self.params))
+        return found
+
     @staticmethod
     def get(name: str) -> Op:
         """The operator of that full name; raises `RegistryError` with close names for a miss."""
@@ -97,6 +112,19 @@ class Op(Expr):
     def __call__(self, *args: Any, **kwargs: Any) -> Call:
         """Bind Python arguments to the signature: ``matmul(a, b, out_dtype="float32")``."""
         return bind(self, args, kwargs)
+
+
+def _python_parameters(params: tuple[Param, ...]) -> list[inspect.Parameter]:
+    """Parameters as Python describes them; those after the ones of any number are given by name."""
+    found, kind = [], inspect.Parameter.POSITIONAL_OR_KEYWORD
+    for param in params:
+        if param.kind == "varargs":
+            found.append(inspect.Parameter(param.name, inspect.Parameter.VAR_POSITIONAL))
+            kind = inspect.Parameter.KEYWORD_ONLY
+        else:
+            default = inspect.Parameter.empty if param.default is REQUIRED else param.default
+            found.append(inspect.Parameter(param.name, kind, default=default))
+    return found
 
 
 OPS: Registry[Op] = Registry("operator", filled_by="supple.ops")

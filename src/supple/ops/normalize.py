@@ -96,9 +96,9 @@ def _softmax_type(name: str, x: TensorType, axis: int) -> TensorType:
     ref=reference_in_float32(_softmax_ref),
     samples=lambda: [sample((3, 10)), sample((2, 3, 4), axis=1), sample((0, 4)), sample((4, 1), axis=0)],
 )
-def softmax(x: TensorType, axis: int = -1) -> Type:
+def softmax(data: TensorType, axis: int = -1) -> Type:
     """``exp(x - max) / sum(exp(x - max))`` along ``axis``; floats narrower than float32 are computed in float32."""
-    return _softmax_type("nn.softmax", x, axis)
+    return _softmax_type("nn.softmax", data, axis)
 
 
 @operator(
@@ -108,9 +108,9 @@ def softmax(x: TensorType, axis: int = -1) -> Type:
     ref=reference_in_float32(_log_softmax_ref),
     samples=lambda: [sample((3, 10)), sample((2, 3, 4), axis=1), sample((0, 4))],
 )
-def log_softmax(x: TensorType, axis: int = -1) -> Type:
+def log_softmax(data: TensorType, axis: int = -1) -> Type:
     """``x - max - log(sum(exp(x - max)))`` along ``axis``; floats narrower than float32 are computed in float32."""
-    return _softmax_type("nn.log_softmax", x, axis)
+    return _softmax_type("nn.log_softmax", data, axis)
 
 
 # ------------------------------------------------------------------------------------------------ norms over the input

@@ -178,10 +178,10 @@ def _median_ref(data: Any, axis: Axes, keepdims: bool) -> Any:
         sample((3, 2, 2), axis=[2, 1], keepdims=True),
     ],
 )
-def median(data: TensorType, axis: Axes = None, keepdims: bool = False) -> Type:
+def median(x: TensorType, axis: Axes = None, keepdims: bool = False) -> Type:
     """The lower middle element in sorted order, as PyTorch defines it: over one axis, with its place (a tuple of values
     and int64 indices); over several or all (None), the values alone."""
-    values = reduce_type("median", data, axis, keepdims)
+    values = reduce_type("median", x, axis, keepdims)
     if axis is None or len(axis) != 1:
         return values
     return TupleType((values, TensorType(values.shape, "int64", values.ndim)))
