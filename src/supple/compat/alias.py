@@ -18,6 +18,8 @@ from supple.ir.print_style import set_default_style
 _ROOTS = ("tvm", "tvm_ffi")
 _MODULES = {row.old: row.new for row in ROWS if ":" not in row.new}
 _NAMES = {row.old: row.new for row in ROWS if ":" in row.new}
+_GROUPS = {old for old, new in _NAMES.items() if new.startswith("supple.relax.op:")}
+"""Modules there that are groups of operators here: they can be imported."""
 
 
 class AliasModule(ModuleType):
@@ -67,7 +69,11 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname in _MODULES or (fullname.partition(".")[0] in _ROOTS and _is_package(fullname)):
+        if (
+            fullname in _MODULES
+            or fullname in _GROUPS
+            or (fullname.partition(".")[0] in _ROOTS and _is_package(fullname))
+        ):
             return ModuleSpec(fullname, self, is_package=True)
         return None
 
@@ -76,7 +82,10 @@ class _Finder(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """A module without rows below it *is* Supple's module, so that both spellings give one object."""
-        if not _is_package(module.__name__):
+        if module.__name__ in _GROUPS:
+            parent, _, name = module.__name__.rpartition(".")
+            sys.modules[module.__name__] = getattr(sys.modules[parent], name)
+        elif not _is_package(module.__name__):
             sys.modules[module.__name__] = importlib.import_module(_MODULES[module.__name__])
 
 

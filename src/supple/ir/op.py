@@ -116,13 +116,16 @@ class Op(Expr):
 
 def _python_parameters(params: tuple[Param, ...]) -> list[inspect.Parameter]:
     """Parameters as Python describes them; those after the ones of any number are given by name."""
-    found, kind = [], inspect.Parameter.POSITIONAL_OR_KEYWORD
+    found: list[inspect.Parameter] = []
+    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
     for param in params:
         if param.kind == "varargs":
             found.append(inspect.Parameter(param.name, inspect.Parameter.VAR_POSITIONAL))
             kind = inspect.Parameter.KEYWORD_ONLY
         else:
-            default = inspect.Parameter.empty if param.default is REQUIRED else param.default
+            default = (
+                inspect.Parameter.empty if param.default is REQUIRED else getattr(param.default, "value", param.default)
+            )
             found.append(inspect.Parameter(param.name, kind, default=default))
     return found
 

@@ -53,13 +53,18 @@ def _numeric(
     """An operator on tensors of any number."""
 
     def rule(x: TensorType) -> Type:
-        if x.dtype == "bool":
-            fail(f"{name}: needs a tensor of numbers", "a number dtype", "bool")
-        return x
+        return numeric(name, x)
 
     rule.__doc__ = doc
     lower = map_elements(name.rpartition(".")[2], formula)
     return operator(name, fusion=Fusion.ELEMENTWISE, lower=lower, ref=ref, samples=_samples, python=python)(rule)
+
+
+def numeric(name: str, x: TensorType) -> TensorType:
+    """The type of an operator on tensors of any number; refuses bools."""
+    if x.dtype == "bool":
+        fail(f"{name}: needs a tensor of numbers", "a number dtype", "bool")
+    return x
 
 
 def erf_ref(x: Any) -> Any:
@@ -100,12 +105,18 @@ negative = _numeric(
     "neg",
 )
 abs = _numeric("abs", "Absolute value of each element.", np.abs, absolute, "abs")
-relu = _numeric(
+
+
+@operator(
     "nn.relu",
-    "``max(x, 0)`` of each element; NaN stays NaN.",
-    lambda x: np.maximum(x, np.zeros((), np.asarray(x).dtype)),
-    lambda x: E.Max(x, _zero(x)),
+    fusion=Fusion.ELEMENTWISE,
+    lower=map_elements("relu", lambda x: E.Max(x, _zero(x))),
+    ref=lambda x: np.maximum(x, np.zeros((), np.asarray(x).dtype)),
+    samples=_samples,
 )
+def relu(data: TensorType) -> Type:
+    """``max(x, 0)`` of each element; NaN stays NaN."""
+    return numeric("nn.relu", data)
 
 
 for _name, _ref, _doc in (

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from supple.base.errors import NotSupportedError
+from supple.ir.expr import Call
+from supple.ir.node import Expr
 from supple.script import relax as _names
 
 call_tir = _names.call_tir
@@ -14,10 +17,35 @@ call_tir_inplace = _names.call_tir_inplace
 call_dps_packed = _names.call_dps_packed
 call_pure_packed = _names.call_pure_packed
 
+_VISION = (
+    "all_class_non_max_suppression", "get_valid_counts", "multibox_transform_loc", "non_max_suppression", "roi_align",
+    "roi_pool",
+)  # fmt: skip
+"""Operators of the group ``vision`` that stand beside it as well."""
+
+
+def call_py_func(func_name: Any, args: Any, out_ty: Any) -> Call:
+    """Call a Python function of the module's class: ``relax.op.call_py_func("name", (x, y), out_ty)``."""
+    made: Call = _names.call_py_func(func_name, args, out_ty=out_ty)
+    return made
+
+
+def masked_fill(x: Expr, mask: Expr, value: Expr) -> Call:
+    """The elements of ``x``, with ``value`` (a tensor of no dimensions) where ``mask`` is true: ``where`` and
+    ``full_like``."""
+    dtype = getattr(getattr(value, "ty", None), "dtype", None)
+    made: Call = _names.where(mask, _names.full_like(x, value, dtype), x)
+    return made
+
+
+def register_gradient(op_name: str, fgradient: Any = None, level: int = 10) -> None:
+    """Gradients of operators are not supported: raises `NotSupportedError`."""
+    raise NotSupportedError(f"relax.op.register_gradient({op_name!r}): Supple has no gradients of operators")
+
 
 def __getattr__(name: str) -> Any:
-    return _names.operator_named(name)
+    return getattr(_names.operator_named("vision"), name) if name in _VISION else _names.operator_named(name)
 
 
 def __dir__() -> list[str]:
-    return _names.operator_names()
+    return sorted({*_names.operator_names(), *_VISION, "call_py_func", "masked_fill"})
