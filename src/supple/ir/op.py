@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
+from supple.base.errors import ArgumentError
 from supple.base.registry import Registry, did_you_mean
 from supple.ir.expr import CALLEES, Call, as_expr, cast, graph_scalar, is_scalar
 from supple.ir.graph import Constant, DataTypeImm, ShapeExpr, Tuple, constant
@@ -138,7 +139,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     """The `Call` of an operator on Python arguments, by its signature.
 
     Numbers and arrays become constants (a number takes the dtype of the first tensor argument whose dtype is known),
-    lists become tuples or shapes, attributes are converted. Raises ``TypeError`` naming operator and parameter.
+    lists become tuples or shapes, attributes are converted. Raises `ArgumentError` naming operator and parameter.
     """
     prepare = op.facts.get("prepare")
     if prepare is not None:  # Python conveniences of the signature: arange(n) means arange(0, n)
@@ -157,7 +158,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
             elif value is not None or param.default is REQUIRED:
                 exprs.append(_ARGUMENT[param.kind](value, dtype))
         except (TypeError, ValueError) as error:
-            raise TypeError(f"{op.name}: parameter {param.name}: {error}") from None
+            raise ArgumentError(f"{op.name}: parameter {param.name}: {error}") from None
     return settle(Call(op, tuple(exprs), attrs))
 
 

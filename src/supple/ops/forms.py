@@ -592,5 +592,6 @@ BUILDERS: dict[str, Callable[..., Call]] = {
     "linear": linear,
     "nn.relu6": relu6,
     "nn.attention": attention_call,
+    "nn.attention_bias": attention_call,
 }
 """What the names of ``R`` call where a call takes more than the operator's arguments and attributes."""

@@ -224,6 +224,7 @@ def _collapse_ref(x: Any, shape: Sequence[int]) -> Any:
     lower=collapse,
     ref=_collapse_ref,
     samples=lambda: [sample((2, 3, 4), ShapeOf((3, 1))), sample((2, 3), ShapeOf((2, 3))), sample((2, 3), ShapeOf(()))],
+    kernel="collapse_sum",
 )
 def collapse_sum_to(data: TensorType, shape: Shape) -> Type:
     """The tensor summed over the dimensions along which ``shape`` was broadcast to its own."""
@@ -240,6 +241,7 @@ def collapse_sum_to(data: TensorType, shape: Shape) -> Type:
     lower=lambda data, collapse_target: collapse(data, collapse_target.shape),
     ref=lambda data, target: _collapse_ref(data, target.shape),
     samples=lambda: [sample((2, 3, 4), (3, 1)), sample((2, 3), (3,))],
+    kernel="collapse_sum",
 )
 def collapse_sum_like(data: TensorType, collapse_target: TensorType) -> Type:
     """The tensor summed over the dimensions along which ``collapse_target``'s shape was broadcast to its own."""
