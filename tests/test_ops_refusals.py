@@ -71,9 +71,9 @@ CALLS = [
     ("R.nn.prelu(m, v2)", "nn.prelu: alpha does not fit the axis"),
     ("R.nn.layer_norm(m, m, v, axes=[-1])", "nn.layer_norm: a weight has the wrong rank"),
     ("R.nn.layer_norm(m, v2, v2, axes=[-1])", "nn.layer_norm: a weight does not fit axis 1"),
-    ("R.nn.group_norm(m, v, v, num_groups=0, channel_axis=1, axes=[1])", "nn.group_norm: needs a group"),
+    ("R.nn.group_norm(m, v, v, num_groups=0, channel_axis=1, axes=[0])", "nn.group_norm: needs a group"),
     (
-        "R.nn.group_norm(m, v, v, num_groups=3, channel_axis=1, axes=[1])",
+        "R.nn.group_norm(m, v, v, num_groups=3, channel_axis=1, axes=[0])",
         "the channels are not a multiple of the groups",
     ),
     ("R.nn.dropout(m, 1.0)", "the rate must be in [0, 1)"),

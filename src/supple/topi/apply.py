@@ -14,15 +14,14 @@ from supple.ir.op import Op, settle_literals
 from supple.ir.types import TensorType
 
 
-def apply(name: str, *args: Any, **attrs: Any) -> TensorValue:
-    """The tensor that operator ``relax.<name>`` computes of tensors of the DSL, numbers and attributes.
+def apply(op: Op, *args: Any, **attrs: Any) -> TensorValue:
+    """The tensor that an operator computes of tensors of the DSL, numbers and attributes.
 
     Raises ``TypeError`` (or its subclass with the operator's rule) for operands that the operator refuses, and
     `NotSupportedError` for an operator without a compute definition.
     """
-    op = Op.get(f"relax.{name}")
     if op.lower is None:
-        raise NotSupportedError(f"topi: {name} has no compute definition")
+        raise NotSupportedError(f"topi: {op.short_name} has no compute definition")
     tensors: dict[int, tuple[Var, TensorValue]] = {}
 
     def expr(value: Any) -> Any:
@@ -48,9 +47,9 @@ def apply(name: str, *args: Any, **attrs: Any) -> TensorValue:
     return result  # type: ignore[no-any-return]  # one tensor, unless apply_many asks
 
 
-def apply_many(name: str, *args: Any, **attrs: Any) -> list[TensorValue]:
+def apply_many(op: Op, *args: Any, **attrs: Any) -> list[TensorValue]:
     """`apply` for operators with several results."""
-    result: Any = apply(name, *args, **attrs)
+    result: Any = apply(op, *args, **attrs)
     return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
