@@ -168,7 +168,14 @@ def LegalizeOps(
     ``skip_ops`` stay; with ``enable_warning`` those that stay for want of a definition are named."""
 
     def run(mod: IRModule) -> IRModule:
-        return legalize(mod, customize_legalize_map, skip=skip_ops or (), keep_marks=True, warn=enable_warning)
+        return legalize(
+            mod,
+            customize_legalize_map,
+            skip=skip_ops or (),
+            keep_marks=True,
+            keep_unknown=True,
+            warn=enable_warning,
+        )
 
     return Pass("LegalizeOps", run)
 

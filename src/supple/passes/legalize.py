@@ -31,6 +31,7 @@ def legalize(
     skip: Sequence[str] = (),
     keep_views: bool = True,
     keep_marks: bool = False,
+    keep_unknown: bool = False,
     warn: bool = False,
 ) -> IRModule:
     """Lower every operator that has a compute definition.
@@ -49,14 +50,15 @@ def legalize(
     operators that host code runs without moving an element (declared ``view=True``: reshape) stay, as do operators
     without a compute definition; with ``keep_marks`` those whose value is their argument's (``to_vdevice``, hints) stay
     as well. Results of ``call_tir`` are on the virtual devices of the calls. Identical
-    loop functions are added once. Raises `NotSupportedError` at the call when the result's shape is not known while
-    compiling, `RegistryError` for a name in ``custom`` or ``skip`` that no operator has.
+    loop functions are added once. Raises `NotSupportedError` at the call when the result's rank is not known while
+    compiling (with ``keep_unknown`` such a call stays), `RegistryError` for a name in ``custom`` or ``skip`` that no
+    operator has.
     """
     skipped = {Op.get(name) for name in skip}
     rules = {Op.get(name): rule for name, rule in (custom or {}).items()}
     builder = BlockBuilder(mod)
     custom_rules = CustomRules(builder, {op: rule for op, rule in rules.items() if op not in skipped})
-    run = _Legalizer(builder, custom_rules, skipped, keep_views, keep_marks)
+    run = _Legalizer(builder, custom_rules, skipped, keep_views, keep_marks, keep_unknown)
     for var, func in mod.items():
         if isinstance(func, Function):
             legal = transform(with_size_checks(custom_rules.applied(func)), run.rewritten, into_types=False)
@@ -77,6 +79,7 @@ class _Legalizer:
         skipped: set[Op],
         keep_views: bool,
         keep_marks: bool,
+        keep_unknown: bool,
     ) -> None:
         self.builder = builder
         self.custom = custom
@@ -84,6 +87,7 @@ class _Legalizer:
         self.undefined: dict[Op, None] = {}
         self.keep_views = keep_views
         self.keep_marks = keep_marks
+        self.keep_unknown = keep_unknown
         self.dynamic = DynamicResults(builder)
         self.unnamed = UnnamedSizes(builder)
         self._known: dict[Any, tuple[Call, Call]] = {}  # with the original call, so that ids stay valid
@@ -152,6 +156,8 @@ class _Legalizer:
             numbers = like.args[1].fields[len(tensors) :]  # the same: they are a part of the key
             operands = (like.args[0], Tuple((*tensors, *numbers)), *like.args[2:])
             return Call(like.op, operands, {}, _placed(like.ty_args, call.ty), span=call.span, ty=call.ty)
+        if self.keep_unknown and _unknown(call) is not None:
+            return call
         _require_static_rank(call, op)
         args: list[Any] = []
         for param, arg in zip((p for p in op.params if not p.is_attr), call.args, strict=False):
@@ -197,7 +203,8 @@ def _key(args: tuple[Expr, ...]) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-def _require_static_rank(call: Call, op: Op) -> None:
+def _unknown(call: Call) -> tuple[Expr, Type] | None:
+    """An operand, or the call itself, of which native code would have to know more, and its type."""
     for value in (*call.args, call):
         fields = value.fields if isinstance(value, Tuple) else (value,)
         for field in fields:
@@ -205,13 +212,22 @@ def _require_static_rank(call: Call, op: Op) -> None:
             parts = ty.fields if isinstance(ty, TupleType) else (ty,)
             for part in parts:
                 if isinstance(part, TensorType) and (tensor_dims(part) is None or part.dtype is None):
-                    what = "its result's shape" if value is call else f"the shape and dtype of {field}"
-                    hint = "use R.match_cast(value, R.Tensor((n, ...), dtype)) to name the dimensions"
-                    raise NotSupportedError(
-                        f"{op.name}: native code needs to know {what}",
-                        span=call.span,
-                        expected="R.Tensor(shape, dtype)",
-                        actual=str(part),
-                        hint=op.facts.get("to_know_the_rank", hint) if value is call else hint,
-                        rule="legalize",
-                    )
+                    return field, part
+    return None
+
+
+def _require_static_rank(call: Call, op: Op) -> None:
+    unknown = _unknown(call)
+    if unknown is None:
+        return
+    value, ty = unknown
+    what = "its result's shape" if value is call else f"the shape and dtype of {value}"
+    hint = "use R.match_cast(value, R.Tensor((n, ...), dtype)) to name the dimensions"
+    raise NotSupportedError(
+        f"{op.name}: native code needs to know {what}",
+        span=call.span,
+        expected="R.Tensor(shape, dtype)",
+        actual=str(ty),
+        hint=op.facts.get("to_know_the_rank", hint) if value is call else hint,
+        rule="legalize",
+    )
