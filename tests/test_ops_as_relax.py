@@ -96,6 +96,22 @@ def test_operands_that_do_not_fit_are_every_kind_of_error() -> None:
             R.astype(x, "bad")
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: R.hamming_window(8, "bad", 0.54, 0.46, dtype="float32"),
+        lambda: R.eye("bad"),
+        lambda: R.tril(Var("x", R.Tensor((2, 3), "float32")), "bad"),
+        lambda: R.full([2], "bad"),
+        lambda: R.strided_slice(Var("x", R.Tensor((2, 3), "float32")), [0], ["bad"], [1]),
+        lambda: R.clip(Var("x", R.Tensor((2, 3), "float32")), Var("y", R.Tensor((), "float32")), 1),
+    ],
+)
+def test_what_is_no_number_is_refused(make: Any) -> None:
+    with pytest.raises(ArgumentError, match="expected"):
+        make()
+
+
 # ------------------------------------------------------------------------------------------- sizes that nothing relates
 
 

@@ -367,7 +367,7 @@ CALLS = [
     ("R.nn.dropout(spread)", "nn.dropout does not take distributed tensors"),
     ("R.add(spread, whole)", "add: distributed tensors must be placed alike"),
     ("R.add(spread, v)", "add: distributed tensors must be placed alike"),
-    ("R.inspect.tensor_shape_i(v, n0)", "the axis must be an integer"),
+    ("R.inspect.tensor_shape_i(v, n0)", "expected a number, got n0"),
     ("R.layout_transform(R.zeros((1 << 30,), 'int32'), lambda a: T.bitwise_xor(a, 1))", "has no bounds that are known"),
     ("R.layout_transform(i, lambda a: a, pad_value=1.5)", "layout_transform: the padding is no integer"),
     ("R.matmul(m, s)", "matmul: a 0-dimensional tensor cannot be multiplied"),

@@ -299,7 +299,14 @@ def _as_scalars(value: Any, _dtype: str | None) -> Expr:
     if isinstance(value, Expr) and not is_scalar(value):
         return value
     values = value if isinstance(value, (list, tuple)) else (value,)
-    return Tuple(tuple(graph_scalar(v) for v in values))
+    return Tuple(tuple(_as_scalar(v, None) for v in values))
+
+
+def _as_scalar(value: Any, _dtype: str | None) -> Expr:
+    scalar = graph_scalar(value)
+    if not is_scalar(scalar) and (getattr(scalar, "ty", None) is not None or isinstance(scalar, (Tuple, ShapeExpr))):
+        raise TypeError(f"expected a number, got {value!r}")
+    return scalar
 
 
 def _as_value(value: Any, _dtype: str | None) -> Expr:
@@ -321,7 +328,7 @@ _ARGUMENT: dict[str, Callable[[Any, str | None], Expr]] = {
     "operand": _as_tensor,
     "tuple": _as_tuple,
     "shape": _as_shape,
-    "scalar": lambda value, _: graph_scalar(value),
+    "scalar": _as_scalar,
     "scalars": _as_scalars,
     "expr": _as_value,
     "dtype_value": _as_dtype_value,

@@ -19,7 +19,7 @@ from supple.ops.activation import floating
 from supple.ops.declare import DType, fail, operator, sample
 from supple.ops.index import require_in_bounds, require_integers
 from supple.ops.normalize import wide_dtype
-from supple.ops.reduce import reduce_tensor
+from supple.ops.reduce import reduce_tensor, require_numbers
 from supple.ops.requirements import require_equal, require_shape, require_spread
 from supple.ops.shapes import broadcast_index, normalize_axis, same_dtype
 from supple.sym.relate import tensor, tensor_dims
@@ -340,6 +340,8 @@ def nll_loss(
     if reduction not in ("mean", "sum", "none"):
         fail("nn.nll_loss: unknown reduction", "mean, sum or none", reduction)
     require_classes("nn.nll_loss", predictions, targets, weights)
+    if weights is not None:
+        same_dtype("nn.nll_loss", predictions, weights)
     if reduction == "none":
         return TensorType(targets.shape, predictions.dtype, targets.ndim)
     return tensor((), predictions.dtype)
@@ -410,6 +412,11 @@ def quantize(
 
 def _check_channels(name: str, data: TensorType, given: Sequence[TensorType], axis: int) -> None:
     """Scale and zero point are known to be one number, or have one for each index of the axis."""
+    scale, zero_point = given
+    floating(f"{name}: the scale", scale)
+    require_numbers(f"{name}: the zero point", zero_point)
+    if data.ndim > 0:
+        normalize_axis(name, axis, data.ndim)
     dims = tensor_dims(data)
     for numbers in given:
         own = tensor_dims(numbers)
