@@ -407,7 +407,8 @@ def quantize(
     if out_dtype is None or not dtypes.is_int(out_dtype):
         fail("quantize: needs an integer out_dtype", "int8, uint8, ...", str(out_dtype))
     _check_channels("quantize", data, (scale, zero_point), axis)
-    return TensorType(data.shape, out_dtype, data.ndim)
+    known = all(t.dtype is not None for t in (data, scale, zero_point))
+    return TensorType(data.shape, out_dtype if known else None, data.ndim)
 
 
 def _check_channels(name: str, data: TensorType, given: Sequence[TensorType], axis: int) -> None:
@@ -461,4 +462,5 @@ def dequantize(
     _check_channels("dequantize", data, (scale, zero_point), axis)
     if out_dtype is None or not dtypes.is_float(out_dtype):
         fail("dequantize: needs a floating-point out_dtype", "float16 or float32", str(out_dtype))
-    return TensorType(data.shape, out_dtype, data.ndim)
+    known = all(t.dtype is not None for t in (data, scale, zero_point))
+    return TensorType(data.shape, out_dtype if known else None, data.ndim)
