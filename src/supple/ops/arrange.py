@@ -121,8 +121,9 @@ def _stack_lower(tensors: Sequence[te.TensorValue], axis: int) -> te.TensorValue
     lower=_stack_lower,
     ref=lambda tensors, axis: np.stack(tensors, axis),
     samples=lambda: [sample([(2, 3), (2, 3)]), sample([(2, 3), (2, 3), (2, 3)], axis=-1), sample([(0,)])],
+    settle_attrs=lambda attrs: {**attrs, "axis": attrs["axis"] or 0},
 )
-def stack(tensors: Tensors, axis: int = 0) -> Type:
+def stack(tensors: Tensors, axis: Axis = 0) -> Type:
     """Tensors of one shape side by side along a new axis. Where it is not proved that their sizes are equal, that is
     checked when it runs, and the type says the rank alone."""
     if not tensors:
@@ -143,7 +144,7 @@ def stack(tensors: Tensors, axis: int = 0) -> Type:
     if dims is None or not proved:
         ndim = max(t.ndim for t in tensors)
         return TensorType(None, first.dtype, -1 if ndim == -1 else ndim + 1)
-    place = normalize_axis("stack", axis, len(dims) + 1)
+    place = normalize_axis("stack", axis or 0, len(dims) + 1)
     return tensor((*dims[:place], int64(len(tensors)), *dims[place:]), first.dtype)
 
 
