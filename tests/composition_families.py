@@ -349,6 +349,8 @@ def split(p: Program) -> Made:
         return p.emit("split", x, sections, axis=axis, meaning=parts)
     else:
         sections = sorted(p.rng.randint(0, 5) for _ in range(p.rng.randint(1, 2)))
+    if sections == 1:  # one piece alone is a tensor
+        return p.emit("split", x, sections, axis=axis, meaning=lambda a: a)
     return p.emit("split", x, sections, axis=axis, meaning=lambda a: np.split(a, sections, axis))
 
 
