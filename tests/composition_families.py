@@ -338,14 +338,19 @@ def split(p: Program) -> Made:
     if extent is not None and p.rng.random() < 0.5:
         sections: Any = p.rng.choice([s for s in range(1, 5) if extent % s == 0])
     elif p.rng.random() < 0.3:
-        sections = p.rng.randint(2, 3)  # of a symbolic extent, which has to be a multiple
+        sections = p.rng.randint(2, 3)  # equal pieces, and the last has what is left
 
         def parts(a: Any) -> Any:
-            return np.split(a, sections, axis)
+            size = -(-a.shape[axis] // sections)
+            if size * (sections - 1) > a.shape[axis]:
+                raise ValueError("nothing is left for the last of the pieces")
+            return np.split(a, [size * k for k in range(1, sections)], axis)
 
         return p.emit("split", x, sections, axis=axis, meaning=parts)
     else:
         sections = sorted(p.rng.randint(0, 5) for _ in range(p.rng.randint(1, 2)))
+    if sections == 1:  # one piece alone is a tensor
+        return p.emit("split", x, sections, axis=axis, meaning=lambda a: a)
     return p.emit("split", x, sections, axis=axis, meaning=lambda a: np.split(a, sections, axis))
 
 

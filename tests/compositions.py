@@ -50,9 +50,10 @@ def wrong(value: Value, env: Env, actual: Any) -> str | None:
     else:
         seen = [wide(env.known[id(a)]) for a in value.ancestors if id(a) in env.known and is_float(a)]
         scale = max([1.0, *(float(np.max(np.abs(s[np.isfinite(s)]), initial=0.0)) for s in seen)])
-        tol = 64 * value.eps * scale
+        terms = max([1, *(s.size for s in seen)])  # sums one after another err in proportion to how many there are
+        rtol = max(64, terms / 8) * value.eps
         with np.errstate(all="ignore"):
-            fits = np.allclose(actual.astype("f8"), wanted.astype("f8"), rtol=64 * value.eps, atol=tol, equal_nan=True)
+            fits = np.allclose(actual.astype("f8"), wanted.astype("f8"), rtol=rtol, atol=rtol * scale, equal_nan=True)
     return None if fits else f"{_short(actual)}\n    by numpy {_short(wanted)}"
 
 

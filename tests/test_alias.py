@@ -27,6 +27,11 @@ np.testing.assert_allclose(out.numpy(), numpy_mlp(x, *w), rtol=1e-3, atol=1e-3)
 tvm.ir.assert_structural_equal(tvm.script.from_source(Module.script()), Module)
 given = tvm.runtime.tensor(x)
 tvm.testing.assert_allclose(vm["main"](given, *w).numpy(), out.numpy())
+import tvm.relax.op.nn
+from tvm.relax.op.base import call_tir
+from tvm.relax.op.image import resize2d
+assert tvm.relax.op.nn.relu is tvm.script.relax.nn.relu and isinstance(tvm.relax.op.nn.pad(
+    tvm.relax.Var("x", tvm.script.relax.Tensor((2,), "float32")), [1, 1]).attrs, tvm.ir.Attrs)
 print("done")
 """
 
@@ -92,3 +97,8 @@ def test_everything_can_be_imported_from_a_module() -> None:
     )
     done = run(code, "-")
     assert done.stdout.startswith("False <class"), done.stderr
+
+
+def test_no_name_has_two_rows() -> None:
+    names = [row.old for row in ROWS]
+    assert len(names) == len(set(names))

@@ -45,7 +45,7 @@ def array(*shape: int) -> Any:
 
 # name: parameters, body, arguments and the results by numpy (None: it fails while it runs)
 FOUND: dict[str, tuple[str, str, list[tuple[tuple[Any, ...], list[Any] | None]]]] = {
-    "one_part": (X, "a = R.split(x, 1, axis=0); b = R.meshgrid((R.flatten(x),)); return (a[0], b[0])",
+    "one_part": (X, "a = R.split(x, 1, axis=0); b = R.meshgrid((R.flatten(x),)); return (a, b[0])",
                  [((array(2, 3),), [array(2, 3), array(6)])]),
     "gone": (X, "return R.squeeze(x, axis=[0])", [((array(1, 3),), [array(3)]), ((array(2, 3),), None)]),
     "choice": (X, "m = T.int64(); y = R.strided_slice(x, [1], [m - 1], [0], [-2]); return R.nn.softmax(y, axis=0)",

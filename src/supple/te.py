@@ -29,6 +29,7 @@ from supple.ir.expr import Var, const
 from supple.ir.loop import CommReducer, Evaluate, PrimFunc
 from supple.ir.node import Expr, Stmt
 from supple.ir.types import prim_type
+from supple.relax import op as relax_op
 from supple.script.tirx import abs as abs
 from supple.script.tirx import (
     acos,
@@ -82,8 +83,10 @@ def var(name: str = "tindex", dtype: str = "int64") -> Var:
 
 size_var = var
 
-ARITHMETIC.update({name: partial(apply, name) for name in ("add", "subtract", "multiply", "divide", "negative")})
-ARITHMETIC["cast"] = lambda x, dtype: apply("astype", x, dtype=dtype)
+ARITHMETIC.update({
+    name: partial(apply, getattr(relax_op, name)) for name in ("add", "subtract", "multiply", "divide", "negative")
+})  # fmt: skip
+ARITHMETIC["cast"] = lambda x, dtype: apply(relax_op.astype, x, dtype=dtype)
 
 
 def compute(

@@ -43,9 +43,25 @@ def LambdaLift() -> Pass:
     return Pass("LambdaLift", lift_functions)
 
 
-def LegalizeOps(customize_legalize_map: Mapping[str, Callable[[BlockBuilder, Call], Expr]] | None = None) -> Pass:
-    """Operators become ``call_tir`` of loop functions; the map replaces the definition of some by full name."""
-    return Pass("LegalizeOps", lambda mod: legalize(mod, customize_legalize_map, keep_marks=True))
+def LegalizeOps(
+    customize_legalize_map: Mapping[str, Callable[[BlockBuilder, Call], Expr]] | None = None,
+    skip_ops: Sequence[str] | None = None,
+    enable_warning: bool = False,
+) -> Pass:
+    """Operators become ``call_tir`` of loop functions. The map replaces the definition of some by full name; those in
+    ``skip_ops`` stay; with ``enable_warning`` those that stay for want of a definition are named."""
+
+    def run(mod: IRModule) -> IRModule:
+        return legalize(
+            mod,
+            customize_legalize_map,
+            skip=skip_ops or (),
+            keep_marks=True,
+            keep_unknown=True,
+            warn=enable_warning,
+        )
+
+    return Pass("LegalizeOps", run)
 
 
 def AnnotateTIROpPattern() -> Pass:

@@ -548,28 +548,24 @@ def reject(pattern: DFPattern) -> NotPattern:
     return NotPattern(pattern)
 
 
-def _destination_call(op_name: str, callee: DFPattern, args: Any) -> CallPattern:
+def _destination_call(op: Op, callee: DFPattern, args: Any) -> CallPattern:
     if args is None:
         fields: DFPattern = wildcard()
     elif isinstance(args, (list, tuple)):
         fields = TuplePattern(args)
     else:
         fields = args
-    return CallPattern(ExprPattern(_op(op_name)), (callee, fields), varg_default_wildcard=True)
-
-
-def _op(short_name: str) -> Op:
-    return Op.get(f"relax.{short_name}")
+    return CallPattern(ExprPattern(op), (callee, fields), varg_default_wildcard=True)
 
 
 def is_call_tir(func_name: str, args: Any = None) -> CallPattern:
     """``call_tir`` of a loop function of that name."""
-    return _destination_call("call_tir", GlobalVarPattern(func_name), args)
+    return _destination_call(Op.of_role("call_tir"), GlobalVarPattern(func_name), args)
 
 
 def is_call_dps_packed(func_name: str, args: Any = None) -> CallPattern:
     """``call_dps_packed`` of a registered function."""
-    return _destination_call("call_dps_packed", ExternFuncPattern(func_name), args)
+    return _destination_call(Op.of_role("call_dps_packed"), ExternFuncPattern(func_name), args)
 
 
 def is_call_packed(func_name: str, args: Sequence[DFPattern] | None = None) -> CallPattern:

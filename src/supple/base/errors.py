@@ -74,7 +74,7 @@ class NotSupportedError(DiagnosticError, NotImplementedError):
 
 
 class ArgumentError(SuppleError, TypeError, ValueError):
-    """A compiled function was called with arguments that do not fit its signature."""
+    """A compiled function or an operator was called with arguments that do not fit its signature."""
 
 
 class ComputeError(SuppleError, TypeError, AssertionError):

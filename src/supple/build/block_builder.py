@@ -564,6 +564,12 @@ class BlockBuilder(Normalizer):
         if empty is not None and len(scope.blocks) == count:
             scope.blocks.append(empty(()))
 
+    def close_all(self) -> list[Binding]:
+        """End the blocks of the innermost scope: all that was bound there, in order."""
+        scope = self._scope()
+        scope.close_block()
+        return [binding for block in scope.blocks for binding in block.bindings]
+
     def emit_normal(self, value: Expr) -> Var:
         """Bind an expression that is in normal form already."""
         var = self._new_var("", infer(value), None, value.span)

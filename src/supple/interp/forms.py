@@ -17,7 +17,7 @@ from supple.base.errors import ExecutionError, NotSupportedError
 from supple.ir.expr import Call
 from supple.ir.graph import ExternFunc, Tuple
 from supple.ir.loop import PrimFunc
-from supple.ir.op import OPS
+from supple.ir.op import Op
 from supple.ops import forms
 from supple.runtime.tensor import ShapeTuple
 
@@ -149,34 +149,32 @@ def _call_tir_dyn(run: Any, e: Call, frame: Any) -> Any:
     return ()
 
 
-_HANDLERS: dict[str, Callable[[Any, Call, Any], Any]] = {
-    "make_closure": _make_closure,
-    "invoke_closure": _invoke_closure,
-    "invoke_pure_closure": _invoke_closure,
-    "call_inplace_packed": _call_inplace_packed,
-    "call_builtin_with_ctx": _call_builtin_with_ctx,
-    "call_py_func": _call_py_func,
-    "assert_op": _assert,
-    "tensor_to_shape": _tensor_to_shape,
-    "to_vdevice": _first,
-    "hint_on_device": _first,
-    "builtin.stop_lift_params": _first,
-    "memory.ensure_zero_offset": _first,
-    "wrap_param": _wrap_param,
-    "null_value": _null,
-    "builtin.alloc_tensor": _alloc_tensor,
-    "memory.alloc_storage": _alloc_storage,
-    "vm.alloc_storage": _alloc_storage,
-    "memory.alloc_tensor": _place_tensor,
-    "vm.alloc_tensor": _place_tensor,
-    "memory.kill_tensor": _nothing,
-    "memory.kill_storage": _nothing,
-    "vm.kill_object": _nothing,
-    "memory.view": _view,
-    "vm.call_tir_dyn": _call_tir_dyn,
+_HANDLERS: dict[Op, Callable[[Any, Call, Any], Any]] = {
+    forms.MAKE_CLOSURE: _make_closure,
+    forms.INVOKE_CLOSURE: _invoke_closure,
+    forms.INVOKE_PURE_CLOSURE: _invoke_closure,
+    forms.CALL_INPLACE_PACKED: _call_inplace_packed,
+    forms.CALL_BUILTIN_WITH_CTX: _call_builtin_with_ctx,
+    forms.CALL_PY_FUNC: _call_py_func,
+    forms.ASSERT_OP: _assert,
+    forms.tensor_to_shape: _tensor_to_shape,
+    forms.TO_VDEVICE: _first,
+    forms.HINT_ON_DEVICE: _first,
+    forms.stop_lift_params: _first,
+    forms.ensure_zero_offset: _first,
+    forms.wrap_param: _wrap_param,
+    forms.null_value: _null,
+    forms.ALLOC_TENSOR: _alloc_tensor,
+    forms.MEMORY_ALLOC_STORAGE: _alloc_storage,
+    forms.VM_ALLOC_STORAGE: _alloc_storage,
+    forms.MEMORY_ALLOC_TENSOR: _place_tensor,
+    forms.VM_ALLOC_TENSOR: _place_tensor,
+    forms.MEMORY_KILL_TENSOR: _nothing,
+    forms.MEMORY_KILL_STORAGE: _nothing,
+    forms.VM_KILL_OBJECT: _nothing,
+    forms.MEMORY_VIEW: _view,
+    forms.VM_CALL_TIR_DYN: _call_tir_dyn,
 }
 
-FORMS: Mapping[int, Callable[[Any, Call, Any], Any]] = {
-    id(OPS.get(f"relax.{name}")): handler for name, handler in _HANDLERS.items()
-}
+FORMS: Mapping[int, Callable[[Any, Call, Any], Any]] = {id(op): handler for op, handler in _HANDLERS.items()}
 """Operator's identity -> its meaning."""

@@ -485,6 +485,18 @@ class Attrs(dict[str, Any]):
         except KeyError:
             raise AttributeError(f"the call has no attribute {name!r}; it has {', '.join(self) or 'none'}") from None
 
+    def get_int(self, key: str) -> Any:
+        """The attribute of that name, where an integer is expected."""
+        return self.__getattr__(key)
+
+    def get_str(self, key: str) -> Any:
+        """The attribute of that name, where a string is expected."""
+        return self.__getattr__(key)
+
+    def get_int_tuple(self, key: str) -> tuple[int, ...]:
+        """The attribute of that name as a tuple of integers."""
+        return tuple(int(v) for v in self.__getattr__(key))
+
 
 CALLEES: dict[str, Callable[[str], Expr]] = {}
 """``"op"`` finds an operator by its name. Filled by the operators' registry."""

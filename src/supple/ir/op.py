@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import inspect
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
+from supple.base.errors import ArgumentError
 from supple.base.registry import Registry, did_you_mean
 from supple.ir.expr import CALLEES, Call, as_expr, cast, graph_scalar, is_scalar
 from supple.ir.graph import Constant, DataTypeImm, ShapeExpr, Tuple, constant
@@ -107,6 +109,20 @@ class Op(Expr):
         """The name below its namespace: ``nn.relu`` of ``relax.nn.relu``."""
         return self.name.partition(".")[2]
 
+    @property
+    def __name__(self) -> str:
+        """The operator's own name, as a function that makes its calls has it: ``relu`` of ``relax.nn.relu``."""
+        return self.name.rpartition(".")[2]
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """How the operator is called: what ``inspect.signature``, ``help`` and editors show."""
+        prepare = self.facts.get("prepare")
+        found = None if prepare is None else inspect.signature(prepare)
+        if found is None or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found.parameters.values()):
+            return inspect.Signature(_python_parameters(self.params))
+        return found
+
     @staticmethod
     def get(name: str) -> Op:
         """The operator of that full name; raises `RegistryError` with close names for a miss."""
@@ -124,6 +140,22 @@ class Op(Expr):
         return bind(self, args, kwargs)
 
 
+def _python_parameters(params: tuple[Param, ...]) -> list[inspect.Parameter]:
+    """Parameters as Python describes them; those after the ones of any number are given by name."""
+    found: list[inspect.Parameter] = []
+    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    for param in params:
+        if param.kind == "varargs":
+            found.append(inspect.Parameter(param.name, inspect.Parameter.VAR_POSITIONAL))
+            kind = inspect.Parameter.KEYWORD_ONLY
+        else:
+            default = (
+                inspect.Parameter.empty if param.default is REQUIRED else getattr(param.default, "value", param.default)
+            )
+            found.append(inspect.Parameter(param.name, kind, default=default))
+    return found
+
+
 OPS: Registry[Op] = Registry("operator", filled_by="supple.ops")
 CALLEES["op"] = Op.get
 
@@ -132,7 +164,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     """The `Call` of an operator on Python arguments, by its signature.
 
     Numbers and arrays become constants (a number takes the dtype of the first tensor argument whose dtype is known),
-    lists become tuples or shapes, attributes are converted. Raises ``TypeError`` naming operator and parameter.
+    lists become tuples or shapes, attributes are converted. Raises `ArgumentError` naming operator and parameter.
     """
     prepare = op.facts.get("prepare")
     if prepare is not None:  # Python conveniences of the signature: arange(n) means arange(0, n)
@@ -151,7 +183,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
             elif value is not None or param.default is REQUIRED:
                 exprs.append(_ARGUMENT[param.kind](value, dtype))
         except (TypeError, ValueError) as error:
-            raise TypeError(f"{op.name}: parameter {param.name}: {error}") from None
+            raise ArgumentError(f"{op.name}: parameter {param.name}: {error}") from None
     return settle(Call(op, tuple(exprs), attrs))
 
 
@@ -292,7 +324,14 @@ def _as_scalars(value: Any, _dtype: str | None) -> Expr:
     if isinstance(value, Expr) and not is_scalar(value):
         return value
     values = value if isinstance(value, (list, tuple)) else (value,)
-    return Tuple(tuple(graph_scalar(v) for v in values))
+    return Tuple(tuple(_as_scalar(v, None) for v in values))
+
+
+def _as_scalar(value: Any, _dtype: str | None) -> Expr:
+    scalar = graph_scalar(value)
+    if not is_scalar(scalar) and (getattr(scalar, "ty", None) is not None or isinstance(scalar, (Tuple, ShapeExpr))):
+        raise TypeError(f"expected a number, got {value!r}")
+    return scalar
 
 
 def _as_value(value: Any, _dtype: str | None) -> Expr:
@@ -314,7 +353,7 @@ _ARGUMENT: dict[str, Callable[[Any, str | None], Expr]] = {
     "operand": _as_tensor,
     "tuple": _as_tuple,
     "shape": _as_shape,
-    "scalar": lambda value, _: graph_scalar(value),
+    "scalar": _as_scalar,
     "scalars": _as_scalars,
     "expr": _as_value,
     "dtype_value": _as_dtype_value,

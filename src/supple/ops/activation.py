@@ -145,6 +145,7 @@ def _leaky_lower(data: te.TensorValue, alpha: float) -> te.TensorValue:
     lower=_leaky_lower,
     ref=lambda x, alpha: np.where(x > 0, x, x * x.dtype.type(alpha)),
     samples=lambda: [*_samples(), sample((4,), alpha=0.2)],
+    kernel="leaky_relu",
 )
 def leakyrelu(data: TensorType, alpha: float = 0.01) -> Type:
     """``x`` where it is positive, else ``alpha * x``."""

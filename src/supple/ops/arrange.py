@@ -18,7 +18,7 @@ from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import Axes, Axis, Sections, Tensors, fail, operator, sample
 from supple.ops.manipulate import reshape_tensor
-from supple.ops.requirements import require_at_least, require_equal, require_proved
+from supple.ops.requirements import require_at_least, require_equal
 from supple.ops.shapes import normalize_axis, same_dtype
 from supple.sym.relate import dim_text, tensor, tensor_dims
 from supple.sym.simplify import SHAPES, product
@@ -39,14 +39,15 @@ def _pieces(extent: Expr, indices_or_sections: Any) -> list[tuple[Expr, Expr]]:
     return [(low, SHAPES.simplify(E.Max(E.Sub(high, low), int64(0)))) for low, high in itertools.pairwise(bounds)]
 
 
-def _split_lower(x: te.TensorValue, indices_or_sections: Any, axis: int) -> list[te.TensorValue]:
+def _split_lower(x: te.TensorValue, indices_or_sections: Any, axis: int) -> te.TensorValue | list[te.TensorValue]:
     place = normalize_axis("split", axis, x.ndim)
 
     def piece(n: int, start: Expr, size: Expr) -> te.TensorValue:
         dims = (*x.shape[:place], size, *x.shape[place + 1 :])
         return te.compute(dims, lambda *i: x[(*i[:place], E.Add(start, i[place]), *i[place + 1 :])], f"T_split_{n}")
 
-    return [piece(n, *p) for n, p in enumerate(_pieces(x.shape[place], indices_or_sections))]
+    pieces = [piece(n, *p) for n, p in enumerate(_pieces(x.shape[place], indices_or_sections))]
+    return pieces if len(pieces) > 1 else pieces[0]
 
 
 def _split_ref(x: Any, indices_or_sections: Any, axis: int) -> Any:
@@ -58,7 +59,8 @@ def _split_ref(x: Any, indices_or_sections: Any, axis: int) -> Any:
         indices_or_sections = [size * n for n in range(1, indices_or_sections)]
     bounds = [0, *(max(min(int(i), extent), 0) for i in indices_or_sections), extent]
     places = [np.arange(low, max(low, high)) for low, high in itertools.pairwise(bounds)]
-    return tuple(np.take(x, place, axis) for place in places)
+    pieces = tuple(np.take(x, place, axis) for place in places)
+    return pieces if len(pieces) > 1 else pieces[0]
 
 
 @operator(
@@ -70,11 +72,13 @@ def _split_ref(x: Any, indices_or_sections: Any, axis: int) -> Any:
         sample((7, 2), indices_or_sections=3, axis=0),
         sample((7, 2), indices_or_sections=[2, 5], axis=0),
         sample((3,), indices_or_sections=[1, 9]),
+        sample((3, 2), indices_or_sections=1),
     ],
 )
 def split(x: TensorType, indices_or_sections: Sections, axis: int = 0) -> Type:
     """A tuple of pieces along ``axis``: that many, of one size but for the last, which has what is left; or those
-    between the given indices (below 0 they count as 0, beyond the extent as the extent)."""
+    between the given indices (below 0 they count as 0, beyond the extent as the extent). One piece alone is a tensor,
+    as in Relax."""
     if isinstance(indices_or_sections, int) and indices_or_sections < 1:
         fail("split: needs at least one section", "a positive number", str(indices_or_sections))
     dims = tensor_dims(x)
@@ -82,13 +86,17 @@ def split(x: TensorType, indices_or_sections: Sections, axis: int = 0) -> Type:
         normalize_axis("split", axis, x.ndim)
     if dims is None:
         count = indices_or_sections if isinstance(indices_or_sections, int) else len(indices_or_sections) + 1
-        return TupleType(tuple(TensorType(None, x.dtype, x.ndim) for _ in range(count)))
+        return _as_pieces([TensorType(None, x.dtype, x.ndim) for _ in range(count)])
     place = normalize_axis("split", axis, len(dims))
     pieces = _pieces(dims[place], indices_or_sections)
     if isinstance(indices_or_sections, int):
         text = f"split: nothing is left of an extent of {dim_text(dims[place])} for the last of its sections"
         require_at_least(text, 0, pieces[-1][1])
-    return TupleType(tuple(tensor((*dims[:place], size, *dims[place + 1 :]), x.dtype) for _, size in pieces))
+    return _as_pieces([tensor((*dims[:place], size, *dims[place + 1 :]), x.dtype) for _, size in pieces])
+
+
+def _as_pieces(types: list[TensorType]) -> Type:
+    return TupleType(tuple(types)) if len(types) > 1 else types[0]
 
 
 # --------------------------------------------------------------------------------------------------------------- stack
@@ -113,25 +121,30 @@ def _stack_lower(tensors: Sequence[te.TensorValue], axis: int) -> te.TensorValue
     lower=_stack_lower,
     ref=lambda tensors, axis: np.stack(tensors, axis),
     samples=lambda: [sample([(2, 3), (2, 3)]), sample([(2, 3), (2, 3), (2, 3)], axis=-1), sample([(0,)])],
+    settle_attrs=lambda attrs: {**attrs, "axis": attrs["axis"] or 0},
 )
-def stack(tensors: Tensors, axis: int = 0) -> Type:
-    """Tensors of one shape side by side along a new axis."""
+def stack(tensors: Tensors, axis: Axis = 0) -> Type:
+    """Tensors of one shape side by side along a new axis. Where it is not proved that their sizes are equal, that is
+    checked when it runs, and the type says the rank alone."""
     if not tensors:
         fail("stack: needs at least one tensor", "a non-empty tuple", "()")
     first = tensors[0]
     dims = tensor_dims(first)
+    proved = True
     for n, other in enumerate(tensors[1:], 1):
         same_dtype("stack", first, other)
         given = tensor_dims(other)
         if dims is None or given is None:
+            proved = False
             continue
         if len(dims) != len(given):
             fail("stack: the tensors have different ranks", f"{len(dims)} dimensions", f"{len(given)} dimensions")
         for a, b in zip(dims, given, strict=True):
-            require_proved(f"stack: tensor {n} has another shape", a, b)
-    if dims is None:
-        return TensorType(None, first.dtype, -1 if first.ndim == -1 else first.ndim + 1)
-    place = normalize_axis("stack", axis, len(dims) + 1)
+            proved &= require_equal(f"stack: tensor {n} has another shape", a, b)
+    if dims is None or not proved:
+        ndim = max(t.ndim for t in tensors)
+        return TensorType(None, first.dtype, -1 if ndim == -1 else ndim + 1)
+    place = normalize_axis("stack", axis or 0, len(dims) + 1)
     return tensor((*dims[:place], int64(len(tensors)), *dims[place:]), first.dtype)
 
 
@@ -311,6 +324,7 @@ def _pad_ref(data: Any, pad_width: Axes, pad_mode: str, pad_value: float) -> Any
         sample((0, 2), pad_width=[1, 0, 0, 0]),
     ],
     relax_text=RelaxText(first=("pad_width", "pad_value", "pad_mode")),
+    kernel=lambda call: "pad" if call.attrs["pad_mode"] == "constant" else f"{call.attrs['pad_mode']}_pad",
 )
 def pad(data: TensorType, pad_width: Axes, pad_mode: str = "constant", pad_value: float = 0.0) -> Type:
     """Padding before and after each axis: ``pad_width`` is ``(before_0, after_0, before_1, ...)``; ``pad_mode`` is

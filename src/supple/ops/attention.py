@@ -19,7 +19,7 @@ from supple.ops.activation import floating
 from supple.ops.declare import DType, fail, operator, sample
 from supple.ops.index import require_in_bounds, require_integers
 from supple.ops.normalize import wide_dtype
-from supple.ops.reduce import reduce_tensor
+from supple.ops.reduce import reduce_tensor, require_numbers
 from supple.ops.requirements import require_equal, require_shape, require_spread
 from supple.ops.shapes import broadcast_index, normalize_axis, same_dtype
 from supple.sym.relate import tensor, tensor_dims
@@ -324,6 +324,7 @@ def _nll_ref(
         ),
         sample((5,), np.array(3, "int64")),
     ],
+    kernel=lambda call: "nll_loss" if len(call.args) > 2 else "nll_loss_without_weight",
 )
 def nll_loss(
     predictions: TensorType,
@@ -339,6 +340,8 @@ def nll_loss(
     if reduction not in ("mean", "sum", "none"):
         fail("nn.nll_loss: unknown reduction", "mean, sum or none", reduction)
     require_classes("nn.nll_loss", predictions, targets, weights)
+    if weights is not None:
+        same_dtype("nn.nll_loss", predictions, weights)
     if reduction == "none":
         return TensorType(targets.shape, predictions.dtype, targets.ndim)
     return tensor((), predictions.dtype)
@@ -404,11 +407,17 @@ def quantize(
     if out_dtype is None or not dtypes.is_int(out_dtype):
         fail("quantize: needs an integer out_dtype", "int8, uint8, ...", str(out_dtype))
     _check_channels("quantize", data, (scale, zero_point), axis)
-    return TensorType(data.shape, out_dtype, data.ndim)
+    known = all(t.dtype is not None for t in (data, scale, zero_point))
+    return TensorType(data.shape, out_dtype if known else None, data.ndim)
 
 
 def _check_channels(name: str, data: TensorType, given: Sequence[TensorType], axis: int) -> None:
     """Scale and zero point are known to be one number, or have one for each index of the axis."""
+    scale, zero_point = given
+    floating(f"{name}: the scale", scale)
+    require_numbers(f"{name}: the zero point", zero_point)
+    if data.ndim > 0:
+        normalize_axis(name, axis, data.ndim)
     dims = tensor_dims(data)
     for numbers in given:
         own = tensor_dims(numbers)
@@ -453,4 +462,5 @@ def dequantize(
     _check_channels("dequantize", data, (scale, zero_point), axis)
     if out_dtype is None or not dtypes.is_float(out_dtype):
         fail("dequantize: needs a floating-point out_dtype", "float16 or float32", str(out_dtype))
-    return TensorType(data.shape, out_dtype, data.ndim)
+    known = all(t.dtype is not None for t in (data, scale, zero_point))
+    return TensorType(data.shape, out_dtype if known else None, data.ndim)

@@ -53,11 +53,20 @@ def attention_bias(
     return attention_type("nn.attention_bias", query, key, value, bias, causal_mask)
 
 
-def attention_call(query: Any, key: Any, value: Any, bias: Any = None, *args: Any, **kwargs: Any) -> Call:
+def attention_call(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    scale: Any = None,
+    causal_mask: Any = None,
+    window_size: Any = None,
+) -> Call:
     """``R.nn.attention(q, k, v)``: the call of ``nn.attention``, or of ``nn.attention_bias`` where there is a bias."""
+    options = {"scale": scale, "causal_mask": causal_mask, "window_size": window_size}
     if bias is None:
-        return attention(query, key, value, *args, **kwargs)
-    return attention_bias(query, key, value, bias, *args, **kwargs)
+        return attention(query, key, value, **options)
+    return attention_bias(query, key, value, bias, **options)
 
 
 # ------------------------------------------------------------------------------------------------ sequences in a row

@@ -226,7 +226,7 @@ def _logical(name: str, doc: str, formula: Callable[[Expr, Expr], Expr], ref: Ca
         for x in (x1, x2):
             if x.dtype not in (None, "bool"):
                 fail(f"{name}: needs bool tensors", "bool", x.dtype, hint='x.astype("bool")')
-        return broadcast_type(name, x1, x2, "bool")
+        return broadcast_type(name, x1, x2, same_dtype(name, x1, x2))
 
     rule.__doc__ = doc
     bools = np.array([[True, False], [False, True]])

@@ -93,6 +93,7 @@ CALL_DPS_PACKED = _form(
     "call_dps_packed",
     "Call a registered function by destination passing: it gets the arguments and freshly allocated results. Pure.",
     destination_result,
+    role="call_dps_packed",
     prints="destination",
     relax_text=RelaxText(says_type=True),
 )

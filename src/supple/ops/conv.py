@@ -70,6 +70,8 @@ class _Plan:
             inputs, per_group = kernel[self.kernel.outer], kernel[self.kernel.channel]
             expected, outputs = inputs, SHAPES.simplify(E.Mul(per_group, groups))
             inner = SHAPES.simplify(E.FloorDiv(inputs, groups))
+            text = f"{self.name}: the input channels are not a multiple of the groups"
+            require_equal(text, int64(0), E.FloorMod(inputs, groups), f"a multiple of {self.groups}")
         else:
             inner, outputs = kernel[self.kernel.channel], kernel[self.kernel.outer]
             expected = SHAPES.simplify(E.Mul(inner, groups))

@@ -68,6 +68,7 @@ def _like(name: str, value: int) -> Op:
         lower=lower,
         ref=lambda x, dtype: np.full(np.shape(x), value, dtypes.to_numpy(dtype) if dtype else x.dtype),
         samples=lambda: [sample((2, 3)), sample((0, 3), dtype="int32")],
+        kernel=name.removesuffix("_like"),
     )(rule)
 
 
@@ -108,6 +109,7 @@ def full(shape: Shape, fill_value: TensorType, dtype: DType = None) -> Type:
         np.shape(x), dtypes.convert(fill_value, dtype or dtypes.from_numpy(np.asarray(x).dtype))
     ),
     samples=lambda: [sample((2, 3), np.array(2.5, "float32")), sample((4,), np.array(7, "int32"), dtype="int8")],
+    kernel="full",
 )
 def full_like(x: TensorType, fill_value: TensorType, dtype: DType = None) -> Type:
     """A tensor of the shape (and the dtype, unless given) of ``x``, filled with a 0-dimensional one."""

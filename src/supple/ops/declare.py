@@ -211,6 +211,8 @@ def operator(
 
     ``name`` is the name below ``relax.`` (the rule's own name if absent); ``lower(*tensors, **attributes)`` is its
     compute definition, ``ref(*arrays, **attributes)`` its value by numpy, ``python`` the Python operator it stands for.
+    Among the other facts, ``kernel`` is the name of the loop function where Relax's is not the operator's own: text, or
+    a function of the call.
     """
 
     def declare(rule: Callable[..., Type]) -> Op:

@@ -304,6 +304,8 @@ ASSERT_OP = _form(
 def assert_op(condition: Any, format_args: Any = None, *more: Any, format: Any = "") -> Call:
     """``R.assert_op(condition, x, y, format="x is {}, y is {}")``."""
     first = () if format_args is None else format_args
+    if more and isinstance(more[-1], (str, StringImm)):  # Relax takes the template as the third argument as well
+        *more, format = more  # type: ignore[assignment]
     values = [*(first if isinstance(first, (list, tuple)) else [first]), *more]
     text = str(getattr(format, "value", format))
     return Call(ASSERT_OP, (as_expr(condition), *(_value(v) for v in values)), {"format": text})
@@ -593,5 +595,6 @@ BUILDERS: dict[str, Callable[..., Call]] = {
     "linear": linear,
     "nn.relu6": relu6,
     "nn.attention": attention_call,
+    "nn.attention_bias": attention_call,
 }
 """What the names of ``R`` call where a call takes more than the operator's arguments and attributes."""

@@ -273,6 +273,7 @@ def _gather_elements_ref(data: Any, indices: Any, axis: int) -> Any:
         sample((3, 4), np.array([[0, 3, -1], [1, 1, 2], [0, 0, 0]], "int64"), axis=1),
         sample((3, 4), np.array([[2, 0, 1, 1]], "int32"), axis=0),
     ],
+    kernel="gather",
 )
 def gather_elements(data: TensorType, indices: TensorType, axis: int = 0) -> Type:
     """``out[i][j] = data[i][indices[i][j]]`` (for axis 1): one index for each element of the result."""
@@ -326,6 +327,7 @@ def _gather_nd_ref(data: Any, indices: Any, batch_dims: int) -> Any:
         sample((3, 4), np.array([[[0], [3]], [[1], [1]], [[2], [0]]], "int64"), batch_dims=1),
     ],
     to_know_the_rank="R.match_cast the indices to a type whose last extent is a number",
+    kernel="te_gather_nd",
 )
 def gather_nd(data: TensorType, indices: TensorType, batch_dims: int = 0) -> Type:
     """Slices of ``data`` at index tuples along the last axis of ``indices`` (ONNX GatherND); the first ``batch_dims``
@@ -340,8 +342,10 @@ def gather_nd(data: TensorType, indices: TensorType, batch_dims: int = 0) -> Typ
     if dims is not None and at is not None:
         for d in range(batch_dims):
             require_equal(f"gather_nd: data and indices differ in batch dimension {d}", dims[d], at[d])
-    if depth is None or dims is None or at is None:
+    if depth is None or data.ndim == -1 or indices.ndim == -1:
         return TensorType(None, data.dtype)
+    if dims is None or at is None:
+        return TensorType(None, data.dtype, indices.ndim - 1 + data.ndim - batch_dims - depth)
     return tensor((*at[:-1], *dims[batch_dims + depth :]), data.dtype)
 
 

@@ -97,6 +97,7 @@ def _samples() -> list[Sample]:
     samples=_samples,
     prepare=_prepare,
     relax_text=RelaxText(floats=("pad_value",), hidden=("axis_separators", "input_axis_separators")),
+    kernel="te_layout_transform",
 )
 def layout_transform(
     x: TensorType,

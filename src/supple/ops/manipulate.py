@@ -18,7 +18,7 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import ShapeType, TensorType
 from supple.ops.declare import Axes, Axis, Shape, ShapeOf, Tensors, fail, operator, sample, static_sample
-from supple.ops.requirements import require_equal, require_proved
+from supple.ops.requirements import require_equal
 from supple.ops.shapes import broadcast_dims, broadcast_index, normalize_axes, normalize_axis
 from supple.sym.relate import dim_text, dims_text, simplify_dims, tensor, tensor_dims
 from supple.sym.simplify import SHAPES, exact_quotient, product
@@ -180,7 +180,7 @@ def _flatten_lower(x: te.TensorValue) -> te.TensorValue:
 )
 def flatten(x: TensorType) -> Type:
     """The elements in row-major order as one dimension."""
-    dims = tensor_dims(x)
+    dims = () if x.ndim == 0 else tensor_dims(x)
     return TensorType(None, x.dtype, 1) if dims is None else tensor((product(list(dims)),), x.dtype)
 
 
@@ -213,6 +213,7 @@ def _permute_lower(x: te.TensorValue, axes: Axes) -> te.TensorValue:
     lower=_permute_lower,
     ref=lambda x, axes: np.transpose(x, axes),
     samples=lambda: [sample((2, 3, 4)), sample((2, 3, 4), axes=[1, -1, 0]), sample((0, 3)), sample(())],
+    kernel="transpose",
 )
 def permute_dims(x: TensorType, axes: Axes = None) -> Type:
     """The axes in another order (reversed for None): ``result.shape[i] = x.shape[axes[i]]``."""
@@ -263,9 +264,11 @@ def _concat_axis(ndim: int, axis: Axis) -> int:
         sample([(0, 3), (2, 3)], axis=0),
         sample([(5,)], axis=0),
     ],
+    kernel="concatenate",
 )
 def concat(tensors: Tensors, axis: Axis = 0) -> Type:
-    """The tensors one after the other along ``axis``; their other dimensions must be proved equal."""
+    """The tensors one after the other along ``axis``; their other dimensions are equal. Where that is not proved it is
+    checked when it runs, and the type says the rank alone."""
     if not tensors:
         fail("concat: needs at least one tensor", "a non-empty tuple", "()")
     first = tensors[0]
@@ -286,13 +289,14 @@ def concat(tensors: Tensors, axis: Axis = 0) -> Type:
         return TensorType(None, dtype, ndim)
     shapes = [dims for dims in known if dims is not None]
     result = list(shapes[0])
+    proved = True
     for n, dims in enumerate(shapes[1:], 1):
         for d in range(ndim):
             if d == place:
                 result[d] = E.Add(result[d], dims[d])
             else:
-                require_proved(f"concat: dimension {d} of tensor {n} differs", shapes[0][d], dims[d])
-    return tensor(result, dtype)
+                proved &= require_equal(f"concat: dimension {d} of tensor {n} differs", shapes[0][d], dims[d])
+    return tensor(result, dtype) if proved else TensorType(None, dtype, ndim)
 
 
 # ------------------------------------------------------------------------------------- expand_dims, squeeze, broadcast

@@ -20,7 +20,7 @@ from supple.ops.activation import floating, reference_in_float32
 from supple.ops.declare import Axes, fail, operator, sample
 from supple.ops.reduce import mean_ref, reduce_tensor
 from supple.ops.requirements import require_equal
-from supple.ops.shapes import normalize_axes, normalize_axis
+from supple.ops.shapes import normalize_axes, normalize_axis, same_dtype
 from supple.sym.relate import tensor_dims
 from supple.sym.simplify import SHAPES, product
 
@@ -96,9 +96,9 @@ def _softmax_type(name: str, x: TensorType, axis: int) -> TensorType:
     ref=reference_in_float32(_softmax_ref),
     samples=lambda: [sample((3, 10)), sample((2, 3, 4), axis=1), sample((0, 4)), sample((4, 1), axis=0)],
 )
-def softmax(x: TensorType, axis: int = -1) -> Type:
+def softmax(data: TensorType, axis: int = -1) -> Type:
     """``exp(x - max) / sum(exp(x - max))`` along ``axis``; floats narrower than float32 are computed in float32."""
-    return _softmax_type("nn.softmax", x, axis)
+    return _softmax_type("nn.softmax", data, axis)
 
 
 @operator(
@@ -108,9 +108,9 @@ def softmax(x: TensorType, axis: int = -1) -> Type:
     ref=reference_in_float32(_log_softmax_ref),
     samples=lambda: [sample((3, 10)), sample((2, 3, 4), axis=1), sample((0, 4))],
 )
-def log_softmax(x: TensorType, axis: int = -1) -> Type:
+def log_softmax(data: TensorType, axis: int = -1) -> Type:
     """``x - max - log(sum(exp(x - max)))`` along ``axis``; floats narrower than float32 are computed in float32."""
-    return _softmax_type("nn.log_softmax", x, axis)
+    return _softmax_type("nn.log_softmax", data, axis)
 
 
 # ------------------------------------------------------------------------------------------------ norms over the input
@@ -222,15 +222,29 @@ def _layer_norm_ref(data: Any, gamma: Any, beta: Any, axes: Axes, epsilon: float
     return _weighted_ref(_norm_ref(data, places, epsilon), *weights, places).astype(data.dtype)
 
 
-def _check_weights(name: str, data: TensorType, weights: Sequence[TensorType], axes: Sequence[int]) -> None:
+def _check_weights(name: str, data: TensorType, weights: Sequence[TensorType], axes: Sequence[int]) -> bool:
+    """Refuse weights that do not fit; whether all that is known of their sizes is proved to."""
     dims = tensor_dims(data)
+    proved = True
     for weight in weights:
+        same_dtype(name, data, weight)
         given = tensor_dims(weight)
         if weight.ndim not in (-1, len(axes)):
             fail(f"{name}: a weight has the wrong rank", f"{len(axes)} dimensions", f"{weight.ndim} dimensions")
         for a, dim in zip(axes, given or (), strict=False):
             if dims is not None:
-                require_equal(f"{name}: a weight does not fit axis {a}", dims[a], dim)
+                proved &= require_equal(f"{name}: a weight does not fit axis {a}", dims[a], dim)
+    return proved
+
+
+def _check_reduced(name: str, channel: int, axes: Sequence[int]) -> None:
+    if channel in axes:
+        fail(f"{name}: the axis of the channels is not one of the axes", f"axes without {channel}", str(tuple(axes)))
+
+
+def _of_rank(data: TensorType, proved: bool) -> TensorType:
+    """The type, or its rank alone where sizes are not proved to fit."""
+    return data if proved else TensorType(None, data.dtype, data.ndim, data.vdevice)
 
 
 @operator(
@@ -257,9 +271,10 @@ def layer_norm(
     """``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` over ``axes`` (Ba et al., 2016). ``gamma`` and ``beta``
     have the extents of ``axes``; ``scale`` and ``center`` say whether they are applied."""
     floating("nn.layer_norm", data)
-    if data.ndim != -1:
-        _check_weights("nn.layer_norm", data, (gamma, beta), normalize_axes("nn.layer_norm", axes, data.ndim))
-    return data
+    if data.ndim == -1:
+        return data
+    axes = normalize_axes("nn.layer_norm", axes, data.ndim)
+    return _of_rank(data, _check_weights("nn.layer_norm", data, (gamma, beta), axes))
 
 
 def _rms_norm_lower(data: te.TensorValue, weight: te.TensorValue, axes: Axes, epsilon: float) -> te.TensorValue:
@@ -286,9 +301,10 @@ def _rms_norm_ref(data: Any, weight: Any, axes: Axes, epsilon: float) -> Any:
 def rms_norm(data: TensorType, weight: TensorType, axes: Axes = (-1,), epsilon: float = 1e-5) -> Type:
     """``x / sqrt(mean(x * x) + epsilon) * weight`` over ``axes`` (Zhang and Sennrich, 2019)."""
     floating("nn.rms_norm", data)
-    if data.ndim != -1:
-        _check_weights("nn.rms_norm", data, (weight,), normalize_axes("nn.rms_norm", axes, data.ndim))
-    return data
+    if data.ndim == -1:
+        return data
+    axes = normalize_axes("nn.rms_norm", axes, data.ndim)
+    return _of_rank(data, _check_weights("nn.rms_norm", data, (weight,), axes))
 
 
 # ------------------------------------------------------------------------------------- norms with one weight a channel
@@ -419,10 +435,11 @@ def batch_norm(
     ``momentum``; otherwise the moving ones are used and returned. The result is the tuple (output, mean, variance).
     """
     floating("nn.batch_norm", data)
+    fits = True
     if data.ndim != -1:
         place = normalize_axis("nn.batch_norm", axis, data.ndim)
-        _check_weights("nn.batch_norm", data, (gamma, beta, moving_mean, moving_var), [place])
-    return TupleType((data, moving_mean, moving_var))
+        fits = _check_weights("nn.batch_norm", data, (gamma, beta, moving_mean, moving_var), [place])
+    return TupleType(tuple(_of_rank(t, fits) for t in (data, moving_mean, moving_var)))
 
 
 def _grouped(
@@ -542,13 +559,13 @@ def group_norm(
     """Normalised over ``axes`` and over the channels of each of ``num_groups`` groups (Wu and He, 2018), then scaled
     and shifted for each channel. The number of channels must be a multiple of the number of groups."""
     floating("nn.group_norm", data)
+    if num_groups < 1:
+        fail("nn.group_norm: needs a group", "at least 1", str(num_groups))
     dims = tensor_dims(data)
     if data.ndim != -1:
         channel = normalize_axis("nn.group_norm", channel_axis, data.ndim)
-        normalize_axes("nn.group_norm", axes, data.ndim)
+        _check_reduced("nn.group_norm", channel, normalize_axes("nn.group_norm", axes, data.ndim))
         _check_weights("nn.group_norm", data, (gamma, beta), [channel])
-        if num_groups < 1:
-            fail("nn.group_norm: needs a group", "at least 1", str(num_groups))
         if dims is not None:
             rest = E.FloorMod(dims[channel], int64(num_groups))
             text = "nn.group_norm: the channels are not a multiple of the groups"
@@ -602,8 +619,8 @@ def instance_norm(
     """Normalised over ``axes`` for each sample and channel, then scaled and shifted for each channel."""
     floating("nn.instance_norm", data)
     if data.ndim != -1:
-        normalize_axes("nn.instance_norm", axes, data.ndim)
         channel = normalize_axis("nn.instance_norm", channel_axis, data.ndim)
+        _check_reduced("nn.instance_norm", channel, normalize_axes("nn.instance_norm", axes, data.ndim))
         _check_weights("nn.instance_norm", data, (gamma, beta), [channel])
     return data
 

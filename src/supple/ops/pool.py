@@ -17,11 +17,9 @@ from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, Op, RelaxText
 from supple.ir.types import TensorType
-from supple.ops.activation import floating
 from supple.ops.declare import Axes, fail, operator, sample
 from supple.ops.layouts import Layout, padding_pairs, parse_layout, per_dimension, settle_window
-from supple.ops.normalize import wide_dtype
-from supple.ops.reduce import mean_ref
+from supple.ops.reduce import as_dtype, mean_dtype, mean_ref, require_numbers
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES
 
@@ -122,7 +120,7 @@ def _max_lower(plan: PoolPlan, data: te.TensorValue) -> te.TensorValue:
 def _avg_lower(plan: PoolPlan, data: te.TensorValue) -> te.TensorValue:
     window = _window(plan)
     dims = plan.result(data.shape)
-    wide = wide_dtype(data.dtype)
+    wide = mean_dtype(data.dtype)
 
     def summed(*i: Any) -> Expr:
         n, c, place = by_meaning(plan.out, i)
@@ -172,7 +170,7 @@ def ref_taps(plan: PoolPlan, place: Sequence[int], extents: Sequence[int]) -> tu
 
 def _ref(plan: PoolPlan, data: Any, average: bool) -> Any:
     data = plan.data.joined_array(data)
-    kind = dtypes.widened(data).dtype if average else data.dtype
+    kind = _wide_of(data) if average else data.dtype
     x = np.transpose(data, (plan.data.outer, plan.data.channel, *plan.data.spatial)).astype(kind)
     sizes = [int(plan.out_extent(int64(x.shape[2 + d]), d).value) for d in range(plan.spatial)]  # type: ignore[attr-defined]
     out: Any = np.zeros((*x.shape[:2], *sizes), kind)
@@ -186,7 +184,12 @@ def _ref(plan: PoolPlan, data: Any, average: bool) -> Any:
             count = padded if plan.count_include_pad else window.shape[-1]
             out[(slice(None), slice(None), *place)] = window.sum(axis=-1) / max(count, 1)
     order = np.argsort([plan.out.outer, plan.out.channel, *plan.out.spatial])
-    return plan.out.split_array(np.transpose(out, order).astype(data.dtype))
+    return plan.out.split_array(as_dtype(np.transpose(out, order), data.dtype))
+
+
+def _wide_of(data: Any) -> Any:
+    """In which dtype averages of an array are computed."""
+    return dtypes.to_numpy(mean_dtype(dtypes.from_numpy(data.dtype)))
 
 
 POOL_TEXT = RelaxText(first=("pool_size", "strides", "dilation", "padding"))
@@ -211,7 +214,7 @@ def _pool(spatial: int, average: bool) -> Op:
     ) -> Type:
         attrs = {k: v for k, v in locals().items() if k not in ("data", "plan")}
         if average:
-            floating(name, data)
+            require_numbers(name, data)
         return PoolPlan(name, spatial, attrs).result_type(data)
 
     def lower(data: te.TensorValue, **attrs: Any) -> te.TensorValue:
@@ -262,7 +265,7 @@ def _adaptive(spatial: int) -> Op:
         return [int64(s) for s in per_dimension(name, "output_size", output_size, spatial)]
 
     def rule(data: TensorType, output_size: Axes = None, layout: str = letters, out_layout: str | None = None) -> Type:
-        floating(name, data)
+        require_numbers(name, data)
         inner, outer = (parse_layout(name, text, "NC", spatial) for text in (layout, out_layout or layout))
         inner.require_rank("data", data)
         given = tensor_dims(data)
@@ -279,7 +282,7 @@ def _adaptive(spatial: int) -> Op:
 
     def lower_plain(data: te.TensorValue, output_size: Axes, inner: Layout, outer: Layout) -> te.TensorValue:
         sizes = sizes_of(data.shape, inner, output_size)
-        wide = wide_dtype(data.dtype)
+        wide = mean_dtype(data.dtype)
         extents = [data.shape[a] for a in inner.spatial]
         # window d of output i is floor(i * in / out) .. ceil((i + 1) * in / out): at most ceil(in / out) + 1 wide
         widths = [
@@ -323,7 +326,7 @@ def _adaptive(spatial: int) -> Op:
         inner, outer = (parse_layout(name, text, "NC", spatial) for text in (layout, out_layout or layout))
         data = inner.joined_array(np.asarray(data))
         x = np.transpose(data, (inner.outer, inner.channel, *inner.spatial))
-        wide = dtypes.widened(x)
+        wide = x.astype(_wide_of(data))
         given = sizes_of([int64(s) for s in data.shape], inner, output_size)
         sizes = [s.value for s in given if isinstance(s, IntImm)]
         out: Any = np.zeros((*x.shape[:2], *sizes), wide.dtype)
@@ -335,7 +338,7 @@ def _adaptive(spatial: int) -> Op:
             parts = part.reshape(*x.shape[:2], math.prod(part.shape[2:]))
             out[(slice(None), slice(None), *place)] = mean_ref(parts, (-1,), False)
         order = np.argsort([outer.outer, outer.channel, *outer.spatial])
-        return outer.split_array(np.transpose(out, order).astype(data.dtype))
+        return outer.split_array(as_dtype(np.transpose(out, order), data.dtype))
 
     rule.__doc__ = (
         f"Averages over windows that divide {spatial} dimension(s) into ``output_size`` parts, as PyTorch defines it: "
@@ -349,6 +352,7 @@ def _adaptive(spatial: int) -> Op:
         samples=lambda: [
             sample((1, 2, *([5] * spatial)), output_size=3),
             sample((2, 1, *([4] * spatial)), output_size=1),
+            sample(np.arange(6**spatial, dtype="int8").reshape(1, 1, *([6] * spatial)), output_size=4),
             sample((1, *([4] * spatial), 2), output_size=2, layout="N" + _LETTERS[spatial] + "C"),
             sample((1, 2, *([4] * spatial), 2), output_size=2, layout="NC" + _LETTERS[spatial] + "2c"),
         ],

@@ -36,14 +36,16 @@ _OPEN: ContextVar[list[Requirement] | None] = ContextVar("open requirements", de
 _ASSUMED: ContextVar[list[Requirement] | None] = ContextVar("assumptions", default=None)
 
 
-def require_equal(text: str, expected: Expr, actual: Expr, shown: str | None = None) -> None:
-    """Refuse sizes that differ, with ``shown`` as what is expected; note a requirement where the symbols decide."""
+def require_equal(text: str, expected: Expr, actual: Expr, shown: str | None = None) -> bool:
+    """Refuse sizes that differ, with ``shown`` as what is expected; note a requirement where the symbols decide.
+    Returns whether they are proved equal: where Relax says less of a result whose sizes are not, so do we."""
     same = SHAPES.equal(expected, actual)
     if same is False:
         fail(text, shown or dim_text(expected), dim_text(actual))
     noted = _OPEN.get()
     if same is None and noted is not None:
         noted.append(Requirement(text, expected, actual))
+    return same is True
 
 
 def require_shape(text: str, expected: Sequence[Expr], actual: Sequence[Expr]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -412,6 +412,10 @@ def _declare(letters: str, default_rounding: str) -> Op:
             size = [size] * n  # one size counts for all
         return (data, size, *args), kwargs
 
+    def settled(attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+        roi = (0.0,) if attrs["roi"] is None else attrs["roi"]
+        return {**attrs, "roi": roi * (2 * n) if len(roi) == 1 else roi}
+
     def plan(attrs: dict[str, Any]) -> _Plan:
         return _Plan(name, letters, attrs)
 
@@ -424,7 +428,7 @@ def _declare(letters: str, default_rounding: str) -> Op:
     def rule(
         data: TensorType,
         size: Shape,
-        roi: Floats = (0.0,) * (2 * n),
+        roi: Floats = None,
         layout: str = data_letters,
         method: str = "linear",
         coordinate_transformation_mode: str = "half_pixel",
@@ -454,7 +458,7 @@ def _declare(letters: str, default_rounding: str) -> Op:
         samples=lambda: _samples(letters),
         prepare=prepare,
         relax_text=RelaxText(floats=("roi",)),
-        settle_attrs=lambda attrs: {**attrs, "roi": attrs["roi"] * (2 * n) if len(attrs["roi"]) == 1 else attrs["roi"]},
+        settle_attrs=settled,
     )(rule)
 
 

@@ -96,5 +96,6 @@ def multinomial_from_uniform(
     classes = tensor_dims(prob)
     if classes is not None:
         require_at_least(f"{name}: there is no class to choose", 1, classes[1])
-    known = rows if rows is not None else given
-    return TensorType(None, dtype, 2) if known is None else tensor((known[0], int64(1)), dtype)
+    if classes is None or given is None or rows is None:
+        return TensorType(None, dtype, 2)
+    return tensor((rows[0], int64(1)), dtype)

@@ -237,8 +237,10 @@ def _arg_extreme(name: str, doc: str, combiner: str, ref: Callable[..., Any]) ->
             return TensorType(None, "int64")
         axes = places(x.ndim, axis)
         dims = tensor_dims(x)
-        if dims is None:
+        if dims is None and (keepdims or len(axes) < x.ndim):
             return TensorType(None, "int64", x.ndim if keepdims else x.ndim - len(axes))
+        if dims is None:
+            return tensor((), "int64")
         if any(isinstance(dims[a], IntImm) and dims[a].value == 0 for a in axes):  # type: ignore[attr-defined]
             fail(f"{name}: nothing to choose from", "an axis that is not empty", "0")
         return tensor(reduced_dims(dims, axes, keepdims), "int64")
@@ -354,6 +356,7 @@ def _bucketize_ref(x: Any, edges: Any, out_int32: bool, right: bool) -> Any:
         sample(np.array([[0.5, 1.0, 3.5], [9, -1, np.nan]], "float32"), np.array([0.5, 1, 2, 4], "float32")),
         sample(np.array([1, 2], "int32"), np.array([1, 2, 3], "int32"), right=True, out_int32=True),
     ],
+    kernel="searchsorted",
 )
 def bucketize(input_tensor: TensorType, boundaries: TensorType, out_int32: bool = False, right: bool = False) -> Type:
     """How many of the ascending ``boundaries`` lie below each element (or at it, with ``right``); NaN is above all."""

@@ -178,10 +178,10 @@ def _median_ref(data: Any, axis: Axes, keepdims: bool) -> Any:
         sample((3, 2, 2), axis=[2, 1], keepdims=True),
     ],
 )
-def median(data: TensorType, axis: Axes = None, keepdims: bool = False) -> Type:
+def median(x: TensorType, axis: Axes = None, keepdims: bool = False) -> Type:
     """The lower middle element in sorted order, as PyTorch defines it: over one axis, with its place (a tuple of values
     and int64 indices); over several or all (None), the values alone."""
-    values = reduce_type("median", data, axis, keepdims)
+    values = reduce_type("median", x, axis, keepdims)
     if axis is None or len(axis) != 1:
         return values
     return TupleType((values, TensorType(values.shape, "int64", values.ndim)))
@@ -224,6 +224,7 @@ def _collapse_ref(x: Any, shape: Sequence[int]) -> Any:
     lower=collapse,
     ref=_collapse_ref,
     samples=lambda: [sample((2, 3, 4), ShapeOf((3, 1))), sample((2, 3), ShapeOf((2, 3))), sample((2, 3), ShapeOf(()))],
+    kernel="collapse_sum",
 )
 def collapse_sum_to(data: TensorType, shape: Shape) -> Type:
     """The tensor summed over the dimensions along which ``shape`` was broadcast to its own."""
@@ -240,6 +241,7 @@ def collapse_sum_to(data: TensorType, shape: Shape) -> Type:
     lower=lambda data, collapse_target: collapse(data, collapse_target.shape),
     ref=lambda data, target: _collapse_ref(data, target.shape),
     samples=lambda: [sample((2, 3, 4), (3, 1)), sample((2, 3), (3,))],
+    kernel="collapse_sum",
 )
 def collapse_sum_like(data: TensorType, collapse_target: TensorType) -> Type:
     """The tensor summed over the dimensions along which ``collapse_target``'s shape was broadcast to its own."""

@@ -75,4 +75,6 @@ def ewise_fma(x1: TensorType, x2: TensorType, x3: TensorType) -> Type:
     for other in dims[1:]:
         require_shape("ewise_fma: the operands have different shapes", dims[0], other)
     product = broadcast_type("ewise_fma", x1, x2, same_dtype("ewise_fma", x1, x2))
-    return broadcast_type("ewise_fma", product, x3, same_dtype("ewise_fma", product, x3))
+    whole = broadcast_type("ewise_fma", product, x3, same_dtype("ewise_fma", product, x3))
+    ndim = max(x1.ndim, x2.ndim, x3.ndim)  # the three have one rank, whichever is known
+    return TensorType(None, whole.dtype, ndim) if isinstance(whole, TensorType) and whole.ndim == -1 else whole

@@ -33,8 +33,15 @@ def map_elements(name: str, formula: Callable[[Expr], Expr]) -> Callable[..., An
     return lower
 
 
-def _floating(name: str, doc: str, ref: Callable[..., Any], formula: Callable[[Expr], Expr] | None = None) -> Op:
-    """An operator on floating-point tensors whose lowering is the scalar intrinsic of the same name, or ``formula``."""
+def _floating(
+    name: str,
+    doc: str,
+    ref: Callable[..., Any],
+    formula: Callable[[Expr], Expr] | None = None,
+    kernel: str | None = None,
+) -> Op:
+    """An operator on floating-point tensors whose lowering is the scalar intrinsic of the same name, or ``formula``.
+    Loop functions of elementwise operators are named as Relax names them, with ``tir_`` or by ``kernel``."""
     short = name.rpartition(".")[2]
 
     def rule(x: TensorType) -> Type:
@@ -44,7 +51,9 @@ def _floating(name: str, doc: str, ref: Callable[..., Any], formula: Callable[[E
 
     rule.__doc__ = doc
     lower = map_elements(short, formula or (lambda x: intrinsic(short, x)))
-    return operator(name, fusion=Fusion.ELEMENTWISE, lower=lower, ref=ref, samples=_samples)(rule)
+    return operator(
+        name, fusion=Fusion.ELEMENTWISE, lower=lower, ref=ref, samples=_samples, kernel=kernel or f"tir_{short}"
+    )(rule)
 
 
 def _numeric(
@@ -53,13 +62,43 @@ def _numeric(
     """An operator on tensors of any number."""
 
     def rule(x: TensorType) -> Type:
-        if x.dtype == "bool":
-            fail(f"{name}: needs a tensor of numbers", "a number dtype", "bool")
-        return x
+        return numeric(name, x)
 
     rule.__doc__ = doc
-    lower = map_elements(name.rpartition(".")[2], formula)
-    return operator(name, fusion=Fusion.ELEMENTWISE, lower=lower, ref=ref, samples=_samples, python=python)(rule)
+    lower = map_elements(name, formula)
+    return operator(
+        name,
+        fusion=Fusion.ELEMENTWISE,
+        lower=lower,
+        ref=ref,
+        samples=_samples,
+        python=python,
+        kernel=f"tir_{name}",
+    )(rule)
+
+
+def _integral(name: str, doc: str, ref: Callable[..., Any]) -> Op:
+    """An operator that gives whole numbers: those of integers are the integers."""
+
+    def rule(x: TensorType) -> Type:
+        return numeric(name, x)
+
+    rule.__doc__ = doc
+    return operator(
+        name,
+        fusion=Fusion.ELEMENTWISE,
+        lower=map_elements(name, lambda x: intrinsic(name, x) if dtypes.is_float(scalar_dtype(x)) else x),
+        ref=lambda x: ref(x) if dtypes.is_float(dtypes.from_numpy(np.asarray(x).dtype)) else np.array(x),
+        samples=lambda: [*_samples(), sample(np.array([-7, 0, 3], "int8"))],
+        kernel=f"tir_{name}",
+    )(rule)
+
+
+def numeric(name: str, x: TensorType) -> TensorType:
+    """The type of an operator on tensors of any number; refuses bools."""
+    if x.dtype == "bool":
+        fail(f"{name}: needs a tensor of numbers", "a number dtype", "bool")
+    return x
 
 
 def erf_ref(x: Any) -> Any:
@@ -83,9 +122,10 @@ log = _floating("log", "Natural logarithm of each element.", np.log)
 sqrt = _floating("sqrt", "Square root of each element.", np.sqrt)
 tanh = _floating("tanh", "Hyperbolic tangent of each element.", np.tanh)
 sigmoid = _floating("sigmoid", "``1 / (1 + exp(-x))`` of each element.", _sigmoid)
-floor = _floating("floor", "The greatest integer not above each element.", np.floor)
-ceil = _floating("ceil", "The least integer not below each element.", np.ceil)
-round = _floating("round", "The nearest integer of each element; halves go to the even one.", np.rint)
+floor = _integral("floor", "The greatest integer not above each element.", np.floor)
+ceil = _integral("ceil", "The least integer not below each element.", np.ceil)
+round = _integral("round", "The nearest integer of each element; halves go to the even one.", np.rint)
+trunc = _integral("trunc", "The integer part of each element.", np.trunc)
 rsqrt = _floating(
     "rsqrt",
     "``1 / sqrt(x)`` of each element.",
@@ -100,12 +140,18 @@ negative = _numeric(
     "neg",
 )
 abs = _numeric("abs", "Absolute value of each element.", np.abs, absolute, "abs")
-relu = _numeric(
+
+
+@operator(
     "nn.relu",
-    "``max(x, 0)`` of each element; NaN stays NaN.",
-    lambda x: np.maximum(x, np.zeros((), np.asarray(x).dtype)),
-    lambda x: E.Max(x, _zero(x)),
+    fusion=Fusion.ELEMENTWISE,
+    lower=map_elements("relu", lambda x: E.Max(x, _zero(x))),
+    ref=lambda x: np.maximum(x, np.zeros((), np.asarray(x).dtype)),
+    samples=_samples,
 )
+def relu(data: TensorType) -> Type:
+    """``max(x, 0)`` of each element; NaN stays NaN."""
+    return numeric("nn.relu", data)
 
 
 for _name, _ref, _doc in (
@@ -120,10 +166,9 @@ for _name, _ref, _doc in (
     ("asinh", np.arcsinh, "Inverse hyperbolic sine of each element."),
     ("acosh", np.arccosh, "Inverse hyperbolic cosine of each element."),
     ("atanh", np.arctanh, "Inverse hyperbolic tangent of each element."),
-    ("erf", erf_ref, "Error function of each element."),
-    ("trunc", np.trunc, "The integer part of each element."),
 ):
     _floating(_name, _doc, _ref)
+_floating("erf", "Error function of each element.", erf_ref, kernel="erf")
 
 square = _numeric("square", "``x * x`` of each element.", np.square, lambda x: E.Mul(x, x))
 
@@ -151,7 +196,7 @@ def _test(name: str, doc: str, ref: Callable[..., Any], formula: Callable[[Expr]
 
     rule.__doc__ = doc
     lower = map_elements(name, answer)
-    return operator(name, fusion=Fusion.ELEMENTWISE, lower=lower, ref=ref, samples=_samples)(rule)
+    return operator(name, fusion=Fusion.ELEMENTWISE, lower=lower, ref=ref, samples=_samples, kernel=f"tir_{name}")(rule)
 
 
 isnan = _test("isnan", "Whether each element is not a number.", np.isnan, lambda x: intrinsic("isnan", x))
@@ -170,6 +215,7 @@ isfinite = _test(
     ref=np.logical_not,
     samples=lambda: [sample(np.array([True, False, True]))],
     python="invert",
+    kernel="tir_logical_not",
 )
 def logical_not(x: TensorType) -> Type:
     """Negation of each element of a bool tensor."""
@@ -183,6 +229,7 @@ def logical_not(x: TensorType) -> Type:
     lower=map_elements("bitwise_not", lambda x: intrinsic("bitwise_not", x)),
     ref=np.invert,
     samples=lambda: [sample(np.array([0, 1, -5, 100], "int32")), sample(np.array([0, 255, 7], "uint8"))],
+    kernel="tir_bitwise_not",
 )
 def bitwise_not(x: TensorType) -> Type:
     """All bits of each element flipped (negation, for bools)."""
@@ -204,14 +251,17 @@ def _clip_lower(x: te.TensorValue, min: Expr, max: Expr) -> te.TensorValue:
         sample((3, 5), 0.0, 1.0),
         sample(np.array([np.nan, np.inf, -np.inf, 0.5], "float32"), -1.0, 1.0),
         sample(np.arange(10, dtype="int32"), 2, 7),
+        sample(np.arange(-3, 9, dtype="int8"), 0.0, 6.0),
     ],
+    kernel="tir_clip",
 )
 def clip(x: TensorType, min: Scalar, max: Scalar) -> Type:
     """Each element limited to ``[min, max]``; NaN stays NaN."""
     for bound in (min, max):
-        if x.dtype is not None and dtypes.is_float(scalar_dtype(bound)) and not dtypes.is_float(x.dtype):
-            came = scalar_dtype(bound)
-            fail("clip: a bound with a fraction for a tensor of integers", x.dtype, came, hint="x.astype")
+        if x.dtype is None or dtypes.is_float(x.dtype) or not dtypes.is_float(scalar_dtype(bound)):
+            continue
+        if not isinstance(bound, E.FloatImm) or not bound.value.is_integer():
+            fail("clip: a bound with a fraction for a tensor of integers", x.dtype, str(bound), hint="x.astype(...)")
     return x
 
 
@@ -230,6 +280,7 @@ def _astype_lower(x: te.TensorValue, dtype: str) -> te.TensorValue:
         sample(np.array([0, 5, 300], "int32"), dtype="uint8"),
         sample(np.array([0.0, 0.5, -1.0], "float32"), dtype="bool"),
     ],
+    kernel="cast",
 )
 def astype(x: TensorType, dtype: DType) -> Type:
     """Each element converted to ``dtype``; float to integer saturates, and NaN becomes 0."""

@@ -14,8 +14,7 @@ from supple.passes.noalias import written_places
 from supple.verify.purity import is_pure_call
 
 _INSIDE = frozenset(
-    op.name
-    for op in (
+    (
         calls.CALL_TIR,
         forms.CALL_TIR_WITH_GRAD,
         calls.CALL_TIR_INPLACE,
@@ -31,8 +30,7 @@ _INSIDE = frozenset(
 """Calls whose arguments are only read or written while they run (``assert_op`` passes copies on when it fails)."""
 
 _VIEWS = frozenset(
-    op.name
-    for op in (
+    (
         *(op for _, op in OPS.items() if op.facts.get("view")),
         forms.MEMORY_ALLOC_TENSOR,
         forms.VM_ALLOC_TENSOR,
@@ -53,7 +51,7 @@ def escaping_variables(func: Function) -> set[int]:
     """
     flow = _Flow(func)
     for call in flow.calls:
-        if not (isinstance(call.op, Op) and call.op.name in _INSIDE | _VIEWS):
+        if not (isinstance(call.op, Op) and call.op in _INSIDE | _VIEWS):
             flow.results.extend(call.args)
     return flow.reached(flow.results)
 
@@ -61,7 +59,7 @@ def escaping_variables(func: Function) -> set[int]:
 def written_variables(func: Function) -> set[int]:
     """The ids of variables whose tensor a call may write into, now or later, under this or another name."""
     flow = _Flow(func)
-    writing = [c for c in flow.calls if not is_pure_call(c) or (isinstance(c.op, Op) and c.op.name in _KEEPS)]
+    writing = [c for c in flow.calls if not is_pure_call(c) or (isinstance(c.op, Op) and c.op in _KEEPS)]
     return flow.reached([arg for call in writing for arg in call.args])
 
 
@@ -116,13 +114,13 @@ def _parts(value: Expr, tuples: dict[int, Tuple]) -> list[Var]:
         known = tuples.get(id(source)) if isinstance(source, Var) else source if isinstance(source, Tuple) else None
         return _variables(known.fields[value.index] if known is not None else source)
     if isinstance(value, Call):
-        name = value.op.name if isinstance(value.op, Op) else ""
-        if name == calls.CALL_TIR_INPLACE.name:  # results are arguments
+        op = value.op if isinstance(value.op, Op) else None
+        if op is calls.CALL_TIR_INPLACE:  # results are arguments
             return _variables(value.args[1])
-        if name in _INSIDE:
+        if op in _INSIDE:
             return []
         # a function may return what it was given
-        return _variables(value.args[0]) if name in _VIEWS else [v for arg in value.args for v in _variables(arg)]
+        return _variables(value.args[0]) if op in _VIEWS else [v for arg in value.args for v in _variables(arg)]
     if isinstance(value, If):
         return [v for branch in (value.true_branch, value.false_branch) for v in _variables(_result(branch))]
     if isinstance(value, SeqExpr):
@@ -152,8 +150,7 @@ def _variables(e: Expr) -> list[Var]:
 
 
 _KEEPS = frozenset(
-    op.name
-    for op in (
+    (
         calls.CALL_TIR_INPLACE,
         forms.CALL_INPLACE_PACKED,
         forms.VM_CALL_TIR_DYN,
@@ -195,8 +192,8 @@ def _keeps(call: Call, stores: dict[str, frozenset[int]]) -> bool:
         return call.op.name_hint in stores
     if not isinstance(call.op, Op):
         return isinstance(call.op, Var)
-    if call.op.name in _KEEPS or not call.op.facts.get("calls_loop_function"):
-        return call.op.name in _KEEPS
+    if call.op in _KEEPS or not call.op.facts.get("calls_loop_function"):
+        return call.op in _KEEPS
     callee, args = call.args[:2]  # it should only read its inputs
     written = stores.get(callee.name_hint, frozenset()) if isinstance(callee, GlobalVar) else frozenset()
     return isinstance(args, Tuple) and any(place < len(args.fields) for place in written)

@@ -15,7 +15,7 @@ from supple.ir.graph import ExternFunc, ShapeExpr
 from supple.ir.host import show_shape, show_type
 from supple.ir.loop import PrimFunc
 from supple.ir.node import Expr
-from supple.ir.op import OPS
+from supple.ir.op import OPS, Op
 from supple.ir.types import BufferType, ShapeType, TensorType
 from supple.ops import calls, forms
 from supple.passes.host_lowering import (
@@ -355,23 +355,23 @@ def nothing(low: Lowering, e: Call, var: Var | None) -> Value:
     return TupleValue(())
 
 
-CALLS: Mapping[str, Handler] = {
-    calls.CALL_TIR.name: call_tir,
-    forms.CALL_TIR_WITH_GRAD.name: call_tir,
-    calls.CALL_TIR_INPLACE.name: call_tir_inplace,
-    forms.VM_CALL_TIR_DYN.name: call_tir_dyn,
-    calls.CALL_PURE_PACKED.name: pure_packed,
-    calls.CALL_DPS_PACKED.name: call_dps_packed,
-    forms.CALL_INPLACE_PACKED.name: call_inplace_packed,
-    forms.CALL_BUILTIN_WITH_CTX.name: call_builtin_with_ctx,
-    calls.print_.name: print_values,
-    forms.ASSERT_OP.name: assert_op,
-    forms.null_value.name: null_value,
-    calls.shape_of.name: shape_of,
-    forms.tensor_to_shape.name: tensor_to_shape,
-    **{op.name: reshape for _, op in OPS.items() if op.facts.get("view")},
-    forms.TO_VDEVICE.name: operand,
-    forms.HINT_ON_DEVICE.name: operand,
-    forms.stop_lift_params.name: operand,
+CALLS: Mapping[Op, Handler] = {
+    calls.CALL_TIR: call_tir,
+    forms.CALL_TIR_WITH_GRAD: call_tir,
+    calls.CALL_TIR_INPLACE: call_tir_inplace,
+    forms.VM_CALL_TIR_DYN: call_tir_dyn,
+    calls.CALL_PURE_PACKED: pure_packed,
+    calls.CALL_DPS_PACKED: call_dps_packed,
+    forms.CALL_INPLACE_PACKED: call_inplace_packed,
+    forms.CALL_BUILTIN_WITH_CTX: call_builtin_with_ctx,
+    calls.print_: print_values,
+    forms.ASSERT_OP: assert_op,
+    forms.null_value: null_value,
+    calls.shape_of: shape_of,
+    forms.tensor_to_shape: tensor_to_shape,
+    **{op: reshape for _, op in OPS.items() if op.facts.get("view")},
+    forms.TO_VDEVICE: operand,
+    forms.HINT_ON_DEVICE: operand,
+    forms.stop_lift_params: operand,
 }
 """Operator -> its lowering."""

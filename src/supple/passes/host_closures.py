@@ -14,6 +14,7 @@ from supple.ir.expr import Call, Var
 from supple.ir.graph import ExternFunc, Function, GlobalVar, Tuple
 from supple.ir.host import HostVar
 from supple.ir.node import Expr, Type
+from supple.ir.op import Op
 from supple.ops import forms
 from supple.passes.host_lowering import Handler, Lowering, declared_type, type_of
 from supple.passes.host_values import ObjectValue, TupleValue, Value
@@ -105,9 +106,9 @@ def _callee(low: Lowering, func: Expr, e: Call) -> HostVar:
     return value.object
 
 
-CLOSURES: Mapping[str, Handler] = {
-    forms.MAKE_CLOSURE.name: make_closure,
-    forms.INVOKE_CLOSURE.name: invoke,
-    forms.INVOKE_PURE_CLOSURE.name: invoke,
+CLOSURES: Mapping[Op, Handler] = {
+    forms.MAKE_CLOSURE: make_closure,
+    forms.INVOKE_CLOSURE: invoke,
+    forms.INVOKE_PURE_CLOSURE: invoke,
 }
 """Operator -> its lowering."""

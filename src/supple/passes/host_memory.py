@@ -16,6 +16,7 @@ from supple.ir import host as H
 from supple.ir.expr import Call, IntImm, StringImm, Var, int64
 from supple.ir.graph import DataTypeImm, Tuple
 from supple.ir.node import Expr
+from supple.ir.op import Op
 from supple.ops import forms
 from supple.passes.host_calls import nothing, operand
 from supple.passes.host_lowering import Handler, Lowering
@@ -129,16 +130,16 @@ def _absent(low: Lowering, e: Expr) -> bool:
     return isinstance(value, ObjectValue) and value.null
 
 
-MEMORY: Mapping[str, Handler] = {
-    forms.ALLOC_TENSOR.name: alloc_tensor,
-    forms.MEMORY_ALLOC_STORAGE.name: alloc_storage,
-    forms.VM_ALLOC_STORAGE.name: alloc_storage,
-    forms.MEMORY_ALLOC_TENSOR.name: place_tensor,
-    forms.VM_ALLOC_TENSOR.name: place_tensor,
-    forms.MEMORY_VIEW.name: view,
-    forms.ensure_zero_offset.name: operand,
-    forms.MEMORY_KILL_TENSOR.name: nothing,
-    forms.MEMORY_KILL_STORAGE.name: nothing,
-    forms.VM_KILL_OBJECT.name: nothing,
+MEMORY: Mapping[Op, Handler] = {
+    forms.ALLOC_TENSOR: alloc_tensor,
+    forms.MEMORY_ALLOC_STORAGE: alloc_storage,
+    forms.VM_ALLOC_STORAGE: alloc_storage,
+    forms.MEMORY_ALLOC_TENSOR: place_tensor,
+    forms.VM_ALLOC_TENSOR: place_tensor,
+    forms.MEMORY_VIEW: view,
+    forms.ensure_zero_offset: operand,
+    forms.MEMORY_KILL_TENSOR: nothing,
+    forms.MEMORY_KILL_STORAGE: nothing,
+    forms.VM_KILL_OBJECT: nothing,
 }
 """Operator -> its lowering."""

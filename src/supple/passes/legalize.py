@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from supple.base.errors import NotSupportedError
@@ -15,6 +16,7 @@ from supple.ir.op import Op
 from supple.ir.types import TensorType, TupleType, on_device
 from supple.ir.walk import transform
 from supple.ops.calls import CALL_TIR
+from supple.passes.custom_rules import CustomRules
 from supple.passes.dynamic_results import DynamicResults
 from supple.passes.size_checks import with_size_checks
 from supple.passes.unnamed_sizes import UnnamedSizes
@@ -26,8 +28,11 @@ def legalize(
     mod: IRModule,
     custom: Mapping[str, Callable[[BlockBuilder, Call], Expr]] | None = None,
     *,
+    skip: Sequence[str] = (),
     keep_views: bool = True,
     keep_marks: bool = False,
+    keep_unknown: bool = False,
+    warn: bool = False,
 ) -> IRModule:
     """Lower every operator that has a compute definition.
 
@@ -39,19 +44,28 @@ def legalize(
 
         lv = R.call_tir(cls.add, (x, y), out_ty=R.Tensor((n, 4), dtype="float32"))
 
-    ``custom`` maps an operator's full name to a function that returns the replacement of a call. With
-    ``keep_views``, operators that host code runs without moving an element (declared ``view=True``: reshape) stay, as
-    do operators without a compute definition; with ``keep_marks`` those whose value is their argument's
-    (``to_vdevice``, hints) stay as well. Results of ``call_tir`` are on the virtual devices of the calls. Identical
-    loop functions are added once. Raises `NotSupportedError` at the call when the result's shape is not known while
-    compiling.
+    ``custom`` maps an operator's full name to a function of the builder and a call that returns the call's replacement;
+    it may emit into the builder, and what it makes of other operators is lowered in turn. Operators in ``skip`` stay.
+    With ``warn``, a ``UserWarning`` names each operator that stays for want of a definition. With ``keep_views``,
+    operators that host code runs without moving an element (declared ``view=True``: reshape) stay, as do operators
+    without a compute definition; with ``keep_marks`` those whose value is their argument's (``to_vdevice``, hints) stay
+    as well. Results of ``call_tir`` are on the virtual devices of the calls. Identical
+    loop functions are added once. Raises `NotSupportedError` at the call when the result's rank is not known while
+    compiling (with ``keep_unknown`` such a call stays), `RegistryError` for a name in ``custom`` or ``skip`` that no
+    operator has.
     """
-    run = _Legalizer(BlockBuilder(mod), dict(custom or {}), keep_views, keep_marks)
+    skipped = {Op.get(name) for name in skip}
+    rules = {Op.get(name): rule for name, rule in (custom or {}).items()}
+    builder = BlockBuilder(mod)
+    custom_rules = CustomRules(builder, {op: rule for op, rule in rules.items() if op not in skipped})
+    run = _Legalizer(builder, custom_rules, skipped, keep_views, keep_marks, keep_unknown)
     for var, func in mod.items():
         if isinstance(func, Function):
-            legal = transform(with_size_checks(func), run.rewritten, into_types=False)
+            legal = transform(with_size_checks(custom_rules.applied(func)), run.rewritten, into_types=False)
             if legal is not func:
                 run.builder.update_func(var, legal)  # type: ignore[arg-type]
+    for op in run.undefined if warn else ():
+        warnings.warn(f"{op.name} has no compute definition: its calls stay", stacklevel=2)
     return run.builder.get()
 
 
@@ -61,14 +75,19 @@ class _Legalizer:
     def __init__(
         self,
         builder: BlockBuilder,
-        rules: dict[str, Callable[[BlockBuilder, Call], Expr]],
+        custom: CustomRules,
+        skipped: set[Op],
         keep_views: bool,
         keep_marks: bool,
+        keep_unknown: bool,
     ) -> None:
         self.builder = builder
-        self.rules = rules
+        self.custom = custom
+        self.skipped = skipped
+        self.undefined: dict[Op, None] = {}
         self.keep_views = keep_views
         self.keep_marks = keep_marks
+        self.keep_unknown = keep_unknown
         self.dynamic = DynamicResults(builder)
         self.unnamed = UnnamedSizes(builder)
         self._known: dict[Any, tuple[Call, Call]] = {}  # with the original call, so that ids stay valid
@@ -108,8 +127,8 @@ class _Legalizer:
         if not isinstance(node, VarBinding) or not isinstance(node.value, Call) or not isinstance(node.value.op, Op):
             return None
         call, op = node.value, node.value.op
-        if op.name in self.rules:
-            return replace(node, value=self.rules[op.name](self.builder, call))
+        if op in self.skipped or id(call) in self.custom.kept:
+            return None
         if op.facts.get("value") == "argument":  # a hint, a place, a marker: the value is the operand's
             return None if self.keep_marks else replace(node, value=call.args[0])
         if "scalar" in op.facts:  # a number that the operand's type says, perhaps
@@ -119,6 +138,8 @@ class _Legalizer:
             return replace(node, value=self.dynamic.lowered(call, op))
         view = self.keep_views and op.facts.get("view")
         if op.lower is None:
+            if not view and not any(p.name in ("func", "closure") for p in op.params):  # those call something
+                self.undefined[op] = None
             return None
         named = self.unnamed.call(call, op, lambda inside: inside if view else self._lowered(inside, op))
         if named is None and view:
@@ -135,11 +156,14 @@ class _Legalizer:
             numbers = like.args[1].fields[len(tensors) :]  # the same: they are a part of the key
             operands = (like.args[0], Tuple((*tensors, *numbers)), *like.args[2:])
             return Call(like.op, operands, {}, _placed(like.ty_args, call.ty), span=call.span, ty=call.ty)
+        if self.keep_unknown and _unknown(call) is not None:
+            return call
         _require_static_rank(call, op)
         args: list[Any] = []
         for param, arg in zip((p for p in op.params if not p.is_attr), call.args, strict=False):
             args.append(list(arg.values) if param.kind == "shape" and isinstance(arg, ShapeExpr) else arg)
-        name = op.short_name.rpartition(".")[2]
+        kernel = op.facts.get("kernel", op.short_name.rpartition(".")[2])
+        name = kernel(call) if callable(kernel) else kernel
         built = self.builder.call_te(op.lower, *args, primfunc_name_hint=name, **call.attrs)  # type: ignore[arg-type]
         self._known[key] = (built, call)
         return replace(built, ty_args=_placed(built.ty_args, call.ty), span=call.span, ty=call.ty)
@@ -179,7 +203,8 @@ def _key(args: tuple[Expr, ...]) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-def _require_static_rank(call: Call, op: Op) -> None:
+def _unknown(call: Call) -> tuple[Expr, Type] | None:
+    """An operand, or the call itself, of which native code would have to know more, and its type."""
     for value in (*call.args, call):
         fields = value.fields if isinstance(value, Tuple) else (value,)
         for field in fields:
@@ -187,13 +212,22 @@ def _require_static_rank(call: Call, op: Op) -> None:
             parts = ty.fields if isinstance(ty, TupleType) else (ty,)
             for part in parts:
                 if isinstance(part, TensorType) and (tensor_dims(part) is None or part.dtype is None):
-                    what = "its result's shape" if value is call else f"the shape and dtype of {field}"
-                    hint = "use R.match_cast(value, R.Tensor((n, ...), dtype)) to name the dimensions"
-                    raise NotSupportedError(
-                        f"{op.name}: native code needs to know {what}",
-                        span=call.span,
-                        expected="R.Tensor(shape, dtype)",
-                        actual=str(part),
-                        hint=op.facts.get("to_know_the_rank", hint) if value is call else hint,
-                        rule="legalize",
-                    )
+                    return field, part
+    return None
+
+
+def _require_static_rank(call: Call, op: Op) -> None:
+    unknown = _unknown(call)
+    if unknown is None:
+        return
+    value, ty = unknown
+    what = "its result's shape" if value is call else f"the shape and dtype of {value}"
+    hint = "use R.match_cast(value, R.Tensor((n, ...), dtype)) to name the dimensions"
+    raise NotSupportedError(
+        f"{op.name}: native code needs to know {what}",
+        span=call.span,
+        expected="R.Tensor(shape, dtype)",
+        actual=str(ty),
+        hint=op.facts.get("to_know_the_rank", hint) if value is call else hint,
+        rule="legalize",
+    )

@@ -310,7 +310,7 @@ class _Lowering(Lowering):
     def _call(self, e: Call, var: Var | None) -> Value:
         op = e.op
         if isinstance(op, Op):
-            handler = _OPERATORS.get(op.name)
+            handler = _OPERATORS.get(op)
             if handler is not None:
                 return handler(self, e, var)
             raise NotSupportedError(
@@ -359,4 +359,4 @@ _NESTED: dict[type, Callable[[_Lowering, Any, Var | None], Steps]] = {
     If: _Lowering._if,
 }
 
-_OPERATORS: Mapping[str, Handler] = {**CALLS, **MEMORY, **CLOSURES}
+_OPERATORS: Mapping[Op, Handler] = {**CALLS, **MEMORY, **CLOSURES}

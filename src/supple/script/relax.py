@@ -45,10 +45,11 @@ String = _types.String
 ExternFunc = _graph.ExternFunc
 TupleGetItem = _expr.TupleGetItem
 ShapeExpr = _graph.ShapeExpr
+SeqExpr = _graph.SeqExpr
 macro = MacroForm("R.macro", "A function whose statements are read where it is called.")
 
 
-def device(device_type: _Value = "cpu", index: int = 0) -> _Device:
+def device(device_type: _Value = "cpu", index: int | None = None) -> _Device:
     """A device by its kind, or DLPack's number of the kind: ``R.device("cpu", 0)``."""
     kind = "cpu" if device_type in (1, None) else device_type
     if not isinstance(kind, str):
@@ -56,9 +57,9 @@ def device(device_type: _Value = "cpu", index: int = 0) -> _Device:
     return _device(kind, int(index or 0))
 
 
-def cpu(index: int = 0) -> _Device:
+def cpu(dev_id: int = 0) -> _Device:
     """The CPU."""
-    return device("cpu", index)
+    return device("cpu", dev_id)
 
 
 def device_mesh(shape: _Value, device_ids: _Value) -> _ir_types.DeviceMesh:
@@ -66,11 +67,11 @@ def device_mesh(shape: _Value, device_ids: _Value) -> _ir_types.DeviceMesh:
     return _ir_types.DeviceMesh(tuple(shape), device_ids)
 
 
-def rewriter(mod: _Value) -> _Value:
+def rewriter(rewriter_mod: _Value) -> _Value:
     """``@R.rewriter`` on a class with the functions ``pattern`` and ``replacement``: a `PatternMatchingRewriter`."""
-    if isinstance(mod, type):
-        mod = _ir_module.decorate(mod, {}, _sys._getframe(1))
-    return _rewriter(mod)
+    if isinstance(rewriter_mod, type):
+        rewriter_mod = _ir_module.decorate(rewriter_mod, {}, _sys._getframe(1))
+    return _rewriter(rewriter_mod)
 
 
 def const(value: _Value, dtype: _Value = None) -> Expr:
@@ -78,9 +79,9 @@ def const(value: _Value, dtype: _Value = None) -> Expr:
     return _graph.constant(value, None if dtype is None else as_dtype(dtype, "R.const"))
 
 
-def shape(values: _Value) -> Expr:
+def shape(value: _Value) -> Expr:
     """A shape value: ``R.shape([n, 4])``."""
-    items = values if isinstance(values, (list, tuple)) else (values,)
+    items = value if isinstance(value, (list, tuple)) else (value,)
     return _graph.ShapeExpr(tuple(as_expr(v) for v in items))
 
 
@@ -145,14 +146,14 @@ def _builder(name: str) -> _Value:
 
 
 def call_tir(
-    func: _Value, args: _Value, out_ty: _Value = None, tir_vars: _Value = None, *, out_sinfo: _Value = None
+    gvar: _Value, args: _Value, out_ty: _Value = None, tir_vars: _Value = None, *, out_sinfo: _Value = None
 ) -> Call:
     """Call a loop function of the module: ``R.call_tir(cls.f, (x, w), out_ty=R.Tensor((n, 4), "float32"))``."""
-    return _calls.call_tir(func, args, _required("call_tir", out_ty, out_sinfo), tir_vars)
+    return _calls.call_tir(gvar, args, _required("call_tir", out_ty, out_sinfo), tir_vars)
 
 
 def call_tir_inplace(
-    func: _Value,
+    gvar: _Value,
     args: _Value,
     inplace_indices: int | Sequence[int],
     out_ty: _Value = None,
@@ -162,7 +163,7 @@ def call_tir_inplace(
 ) -> Call:
     """Like `call_tir`, with some outputs written over inputs."""
     types = _required("call_tir_inplace", out_ty, out_sinfo)
-    return _calls.call_tir_inplace(func, args, inplace_indices, types, tir_vars)
+    return _calls.call_tir_inplace(gvar, args, inplace_indices, types, tir_vars)
 
 
 def call_dps_packed(func: _Value, args: _Value, out_ty: _Value = None, *, out_sinfo: _Value = None) -> Call:
@@ -237,21 +238,23 @@ def _operator(prefix: str, name: str) -> _Value:
 
 _BESIDE: dict[str, _Value] = {
     "relax.distributed": OpNamespace("relax.dist"),
+    "relax.stop_lift_params": _forms.stop_lift_params,
     "relax.dist.DTensor": DTensor,
     "relax.dist.device_mesh": device_mesh,
 }
 """Names that stand beside operators in a group, or are another spelling of one."""
 
+_DEVICES = frozenset(("cuda", "rocm", "opencl", "metal", "vulkan", "vpi", "ext_dev", "hexagon", "webgpu"))
 _SPELLED = {"str": str_, "dtype": dtype_, "tuple": tuple_}
 _BUILDER = frozenset((
-    "emit", "emit_te", "emit_with_ty", "emit_match_cast", "emit_var_binding", "arg", "func_name", "func_ret_ty",
-    "func_ret_value", "If", "Then", "Else",
+    "emit", "emit_te", "emit_with_ty", "emit_with_type", "emit_match_cast", "emit_var_binding", "arg", "func_name",
+    "func_ret_ty", "func_ret_type", "func_ret_value", "If", "Then", "Else",
 ))  # fmt: skip
 _OWN = [
     "function", "dataflow", "seq", "output", "match_cast", "func_attr", "Tensor", "Tuple", "Shape", "Prim", "Callable",
     "Object", "Any", "String", "ExternFunc", "const", "shape", "prim_value", "call_tir", "call_tir_inplace",
     "call_dps_packed", "call_packed", "call_pure_packed", "DTensor", "TupleGetItem", "ShapeExpr", "device", "cpu",
-    "device_mesh", "macro", "rewriter", "call_tir_with_grad", "call_inplace_packed", "call_builtin_with_ctx",
+    "SeqExpr", "device_mesh", "macro", "rewriter", "call_tir_with_grad", "call_inplace_packed", "call_builtin_with_ctx",
     "make_closure", "invoke_closure", "invoke_pure_closure", "call_py_func", "assert_op", "linear", *_SPELLED,
 ]  # fmt: skip
 __all__ = sorted(_OWN)
@@ -271,6 +274,8 @@ def __getattr__(name: str) -> _Value:
     found = _SPELLED.get(name)
     if found is not None:
         return found
+    if name in _DEVICES:
+        raise NotSupportedError(f"R.{name}: devices of that kind are not supported, only the CPU is")
     if name in _BUILDER:
         raise NotSupportedError(
             f"R.{name} builds statement by statement: from supple.script.ir_builder import relax as R"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from supple.build.te import TensorValue
+from supple.relax import op as relax_op
 from supple.topi import nn as nn
 from supple.topi.apply import apply, apply_many, named
 
@@ -28,7 +29,7 @@ _REDUCTIONS = ("max", "min", "prod", "sum")
 
 def _unary(name: str) -> Callable[[TensorValue], TensorValue]:
     def function(x: TensorValue) -> TensorValue:
-        return apply(name, x)
+        return apply(getattr(relax_op, name), x)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"``relax.{name}`` of a tensor."
@@ -37,7 +38,7 @@ def _unary(name: str) -> Callable[[TensorValue], TensorValue]:
 
 def _binary(name: str) -> Callable[[Any, Any], TensorValue]:
     def function(lhs: Any, rhs: Any) -> TensorValue:
-        return apply(name, lhs, rhs)
+        return apply(getattr(relax_op, name), lhs, rhs)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"``relax.{name}`` of two tensors, or of a tensor and a number; shapes are broadcast."
@@ -46,7 +47,7 @@ def _binary(name: str) -> Callable[[Any, Any], TensorValue]:
 
 def _reduction(name: str) -> Callable[..., TensorValue]:
     def function(data: TensorValue, axis: Any = None, keepdims: bool = False) -> TensorValue:
-        return apply(name, data, axis=axis, keepdims=keepdims)
+        return apply(getattr(relax_op, name), data, axis=axis, keepdims=keepdims)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"``relax.{name}`` over some axes (all of them for None)."
@@ -60,47 +61,47 @@ globals().update({name: _reduction(name) for name in _REDUCTIONS})
 
 def identity(x: TensorValue) -> TensorValue:
     """A copy."""
-    return apply("astype", x, dtype=x.dtype)
+    return apply(relax_op.astype, x, dtype=x.dtype)
 
 
 def cast(x: TensorValue, dtype: str) -> TensorValue:
     """Elements converted to a dtype."""
-    return apply("astype", x, dtype=dtype)
+    return apply(relax_op.astype, x, dtype=dtype)
 
 
 def clip(x: TensorValue, a_min: Any, a_max: Any) -> TensorValue:
     """Elements limited to ``[a_min, a_max]``."""
-    return apply("clip", x, a_min, a_max)
+    return apply(relax_op.clip, x, a_min, a_max)
 
 
 def elemwise_sum(xs: Sequence[TensorValue]) -> TensorValue:
     """The sum of several tensors of one shape."""
     result = xs[0]
     for x in xs[1:]:
-        result = apply("add", result, x)
+        result = apply(relax_op.add, result, x)
     return named(result, "T_elemwise_sum") if len(xs) > 1 else result
 
 
 def all(data: TensorValue, axis: Any = None, keepdims: bool = False) -> TensorValue:
     """Whether all elements of a bool tensor hold, over some axes."""
-    least = apply("min", cast(data, "int8"), axis=axis, keepdims=keepdims)
+    least = apply(relax_op.min, cast(data, "int8"), axis=axis, keepdims=keepdims)
     return named(cast(least, "bool"), f"{data.name}_red")
 
 
 def any(data: TensorValue, axis: Any = None, keepdims: bool = False) -> TensorValue:
     """Whether any element of a bool tensor holds, over some axes."""
-    greatest = apply("max", cast(data, "int8"), axis=axis, keepdims=keepdims)
+    greatest = apply(relax_op.max, cast(data, "int8"), axis=axis, keepdims=keepdims)
     return named(cast(greatest, "bool"), f"{data.name}_red")
 
 
 def argmax(data: TensorValue, axis: Any = None, keepdims: bool = False) -> TensorValue:
     """The index of the greatest element along an axis (int64; the first of equal ones)."""
-    return apply("argmax", data, axis=axis, keepdims=keepdims)
+    return apply(relax_op.argmax, data, axis=axis, keepdims=keepdims)
 
 
 def argmin(data: TensorValue, axis: Any = None, keepdims: bool = False) -> TensorValue:
     """The index of the least element along an axis (int64; the first of equal ones)."""
-    return apply("argmin", data, axis=axis, keepdims=keepdims)
+    return apply(relax_op.argmin, data, axis=axis, keepdims=keepdims)
 
 
 # ------------------------------------------------------------------------------------------------------------ creation
@@ -108,31 +109,32 @@ def argmin(data: TensorValue, axis: Any = None, keepdims: bool = False) -> Tenso
 
 def full(shape: Sequence[Any], dtype: str, fill_value: Any) -> TensorValue:
     """A tensor of one value."""
-    return apply("full", list(shape), fill_value, dtype=dtype)
+    return apply(relax_op.full, list(shape), fill_value, dtype=dtype)
 
 
 def full_like(x: TensorValue, fill_value: Any) -> TensorValue:
     """A tensor of one value with another's shape and dtype."""
-    return named(apply("full", list(x.shape), fill_value, dtype=x.dtype), "T_full_like")
+    return named(apply(relax_op.full, list(x.shape), fill_value, dtype=x.dtype), "T_full_like")
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str = "float32") -> TensorValue:
     """``start, start + step, ...`` below ``stop``."""
     if stop is None:
         start, stop = 0, start
-    return apply("arange", start, stop, step, dtype=dtype)
+    return apply(relax_op.arange, start, stop, step, dtype=dtype)
 
 
 def eye(n: Any, m: Any = None, k: Any = 0, dtype: str = "float32") -> TensorValue:
     """Ones on a diagonal, zeros elsewhere."""
-    return apply("eye", n, n if m is None else m, k, dtype=dtype)
+    return apply(relax_op.eye, n, n if m is None else m, k, dtype=dtype)
 
 
 def one_hot(
     indices: TensorValue, on_value: Any, off_value: Any, depth: int, axis: int = -1, dtype: str = "float32"
 ) -> TensorValue:
     """``on_value`` where an index stands along the new axis, ``off_value`` elsewhere."""
-    return named(cast(apply("one_hot", indices, on_value, off_value, depth=depth, axis=axis), dtype), "T_one_hot")
+    made = apply(relax_op.one_hot, indices, on_value, off_value, depth=depth, axis=axis)
+    return named(cast(made, dtype), "T_one_hot")
 
 
 # -------------------------------------------------------------------------------------------------------------- shapes
@@ -140,63 +142,63 @@ def one_hot(
 
 def transpose(a: TensorValue, axes: Any = None) -> TensorValue:
     """Axes in another order (reversed for None)."""
-    return apply("permute_dims", a, axes=axes)
+    return apply(relax_op.permute_dims, a, axes=axes)
 
 
 def reshape(a: TensorValue, newshape: Any) -> TensorValue:
     """The same elements, row-major, in another shape."""
-    return apply("reshape", a, list(newshape) if isinstance(newshape, (list, tuple)) else [newshape])
+    return apply(relax_op.reshape, a, list(newshape) if isinstance(newshape, (list, tuple)) else [newshape])
 
 
 def squeeze(a: TensorValue, axis: Any = None) -> TensorValue:
     """Without axes of extent 1."""
-    return apply("squeeze", a, axis=axis)
+    return apply(relax_op.squeeze, a, axis=axis)
 
 
 def expand_dims(a: TensorValue, axis: int, num_newaxis: int = 1) -> TensorValue:
     """New axes of extent 1 before position ``axis`` of the result."""
     first = axis if axis >= 0 else a.ndim + 1 + axis
-    return apply("expand_dims", a, axis=list(range(first, first + num_newaxis)))
+    return apply(relax_op.expand_dims, a, axis=list(range(first, first + num_newaxis)))
 
 
 def broadcast_to(data: TensorValue, shape: Sequence[Any]) -> TensorValue:
     """Repeated along axes of extent 1."""
-    return apply("broadcast_to", data, list(shape))
+    return apply(relax_op.broadcast_to, data, list(shape))
 
 
 def concatenate(a_tuple: Sequence[TensorValue], axis: int = 0) -> TensorValue:
     """Tensors one after the other along an axis."""
-    return apply("concat", list(a_tuple), axis=axis)
+    return apply(relax_op.concat, list(a_tuple), axis=axis)
 
 
 def stack(tensors: Sequence[TensorValue], axis: int = 0) -> TensorValue:
     """Tensors of one shape along a new axis."""
-    return apply("stack", list(tensors), axis=axis)
+    return apply(relax_op.stack, list(tensors), axis=axis)
 
 
 def split(ary: TensorValue, indices_or_sections: Any, axis: int = 0) -> list[TensorValue]:
     """Parts along an axis: a number of equal ones, or at given indices."""
-    return apply_many("split", ary, indices_or_sections=indices_or_sections, axis=axis)
+    return apply_many(relax_op.split, ary, indices_or_sections=indices_or_sections, axis=axis)
 
 
 def flip(a: TensorValue, axis: int = 0) -> TensorValue:
     """An axis in reverse order."""
-    return apply("flip", a, axis=axis)
+    return apply(relax_op.flip, a, axis=axis)
 
 
 def repeat(a: TensorValue, repeats: int, axis: int) -> TensorValue:
     """Each element several times along an axis."""
-    return apply("repeat", a, repeats=repeats, axis=axis)
+    return apply(relax_op.repeat, a, repeats=repeats, axis=axis)
 
 
 def tile(a: TensorValue, reps: Any) -> TensorValue:
     """The whole tensor several times."""
-    return apply("tile", a, repeats=reps)
+    return apply(relax_op.tile, a, repeats=reps)
 
 
 def trilu(data: TensorValue, k: Any, upper: bool) -> TensorValue:
     """The upper or lower triangle of each matrix; ``k`` shifts the diagonal."""
-    return apply("triu" if upper else "tril", data, k)
+    return apply(relax_op.triu if upper else relax_op.tril, data, k)
 
 
 def strided_slice(
@@ -209,17 +211,17 @@ def strided_slice(
     """``a[begin:end:strides]`` along ``axes`` (the first ones for None)."""
     along = list(range(len(begin))) if axes is None else list(axes)
     steps = [1] * len(along) if strides is None else list(strides)
-    return apply("strided_slice", a, along, list(begin), list(end), steps)
+    return apply(relax_op.strided_slice, a, along, list(begin), list(end), steps)
 
 
 def meshgrid(a_tuple: Sequence[TensorValue], indexing: str = "ij") -> list[TensorValue]:
     """Coordinate tensors of a grid."""
-    return apply_many("meshgrid", list(a_tuple), indexing=indexing)
+    return apply_many(relax_op.meshgrid, list(a_tuple), indexing=indexing)
 
 
 def collapse_sum(data: TensorValue, target_shape: Sequence[Any]) -> TensorValue:
     """Summed back to a shape that broadcasts to this one."""
-    return apply("collapse_sum_to", data, list(target_shape))
+    return apply(relax_op.collapse_sum_to, data, list(target_shape))
 
 
 # ------------------------------------------------------------------------------------------------- selection and order
@@ -227,7 +229,7 @@ def collapse_sum(data: TensorValue, target_shape: Sequence[Any]) -> TensorValue:
 
 def where(condition: TensorValue, x: Any, y: Any) -> TensorValue:
     """``x`` where the condition holds, else ``y``."""
-    return apply("where", condition, x, y)
+    return apply(relax_op.where, condition, x, y)
 
 
 def take(
@@ -237,31 +239,31 @@ def take(
     if batch_dims:
         raise TypeError("topi.take: batch_dims is not supported")
     if axis is None:  # of all elements in a row
-        a, axis = apply("flatten", a), 0
-    return apply("take", a, indices, axis=axis, mode=mode)
+        a, axis = apply(relax_op.flatten, a), 0
+    return apply(relax_op.take, a, indices, axis=axis, mode=mode)
 
 
 def gather(data: TensorValue, axis: int, indices: TensorValue) -> TensorValue:
     """Elements along an axis by index."""
-    return apply("gather_elements", data, indices, axis=axis)
+    return apply(relax_op.gather_elements, data, indices, axis=axis)
 
 
 def gather_nd(a: TensorValue, indices: TensorValue, batch_dims: int = 0) -> TensorValue:
     """Slices by tuples of indices, which the first axis of ``indices`` holds."""
     last = transpose(indices, [*range(1, indices.ndim), 0])
-    return apply("gather_nd", a, last, batch_dims=batch_dims)
+    return apply(relax_op.gather_nd, a, last, batch_dims=batch_dims)
 
 
 def scatter_elements(
     data: TensorValue, indices: TensorValue, updates: TensorValue, axis: int = 0, reduction: str = "update"
 ) -> TensorValue:
     """Elements written, or reduced, at indices along an axis."""
-    return apply("scatter_elements", data, indices, updates, axis=axis, reduction=reduction)
+    return apply(relax_op.scatter_elements, data, indices, updates, axis=axis, reduction=reduction)
 
 
 def sort(data: TensorValue, axis: int = -1, is_ascend: bool = True) -> TensorValue:
     """Sorted along an axis, equal elements in their order."""
-    return apply("sort", data, axis=axis, descending=not is_ascend)
+    return apply(relax_op.sort, data, axis=axis, descending=not is_ascend)
 
 
 def argsort(
@@ -270,7 +272,7 @@ def argsort(
     """The order that sorts along an axis."""
     if valid_count is not None:
         raise TypeError("topi.argsort: valid_count is not supported")
-    order = apply("argsort", data, axis=axis, descending=not is_ascend, dtype="int32")
+    order = apply(relax_op.argsort, data, axis=axis, descending=not is_ascend, dtype="int32")
     return cast(order, dtype)
 
 
@@ -283,7 +285,7 @@ def topk(
     dtype: str = "int64",
 ) -> Any:
     """The k greatest (or least) elements along an axis, their indices, or both."""
-    made = apply_many("topk", data, k=k, axis=axis, ret_type=ret_type, largest=not is_ascend, dtype=dtype)
+    made = apply_many(relax_op.topk, data, k=k, axis=axis, ret_type=ret_type, largest=not is_ascend, dtype=dtype)
     return made if ret_type == "both" else made[0]
 
 
@@ -291,14 +293,14 @@ def cumsum(
     data: TensorValue, axis: int | None = None, dtype: str | None = None, exclusive: bool = False
 ) -> TensorValue:
     """Running sums along an axis."""
-    return apply("cumsum", data, axis=axis, dtype=dtype, exclusive=bool(exclusive))
+    return apply(relax_op.cumsum, data, axis=axis, dtype=dtype, exclusive=bool(exclusive))
 
 
 def cumprod(
     data: TensorValue, axis: int | None = None, dtype: str | None = None, exclusive: bool = False
 ) -> TensorValue:
     """Running products along an axis."""
-    return apply("cumprod", data, axis=axis, dtype=dtype, exclusive=bool(exclusive))
+    return apply(relax_op.cumprod, data, axis=axis, dtype=dtype, exclusive=bool(exclusive))
 
 
 # ------------------------------------------------------------------------------------------------------ linear algebra

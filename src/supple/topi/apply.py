@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from supple.base.errors import NotSupportedError
@@ -12,17 +13,17 @@ from supple.ir.graph import Constant, ShapeExpr, Tuple
 from supple.ir.node import Expr
 from supple.ir.op import Op, settle_literals
 from supple.ir.types import TensorType
+from supple.relax import op as O
 
 
-def apply(name: str, *args: Any, **attrs: Any) -> TensorValue:
-    """The tensor that operator ``relax.<name>`` computes of tensors of the DSL, numbers and attributes.
+def apply(op: Op, *args: Any, **attrs: Any) -> TensorValue:
+    """The tensor that an operator computes of tensors of the DSL, numbers and attributes.
 
     Raises ``TypeError`` (or its subclass with the operator's rule) for operands that the operator refuses, and
     `NotSupportedError` for an operator without a compute definition.
     """
-    op = Op.get(f"relax.{name}")
     if op.lower is None:
-        raise NotSupportedError(f"topi: {name} has no compute definition")
+        raise NotSupportedError(f"topi: {op.short_name} has no compute definition")
     tensors: dict[int, tuple[Var, TensorValue]] = {}
 
     def expr(value: Any) -> Any:
@@ -45,46 +46,48 @@ def apply(name: str, *args: Any, **attrs: Any) -> TensorValue:
     assert op.infer is not None
     op.infer(call)
     result: Any = op.lower(*(operand(a) for a in call.args), **call.attrs)
-    if isinstance(result, TensorValue) and name in _NAMES:
+    if isinstance(result, TensorValue) and op in _NAMES:
         first = next((value.name for _, value in tensors.values()), "tensor")
-        return named(result, _NAMES[name].format(first))
+        return named(result, _NAMES[op].format(first))
     return result  # type: ignore[no-any-return]  # one tensor, unless apply_many asks
 
 
 def named(result: TensorValue, name: str) -> TensorValue:
     """A tensor that a formula computes, under another name: what its block is called in loop functions."""
-    if not isinstance(result.op, te.ComputeOp):
+    if not isinstance(result.definition, te.ComputeOp) or len(result.definition.outputs) != 1:
         return result
-    return TensorValue(Var(name, result.buffer.ty), result.op)
+    definition = replace(result.definition, outputs=[])
+    made = TensorValue(Var(name, result.buffer.ty), definition)
+    definition.outputs.append(made)
+    return made
 
 
-_ELEMENTWISE = (
-    "abs", "acos", "acosh", "asin", "asinh", "astype", "atan", "atanh", "ceil", "clip", "cos", "cosh", "erf", "exp",
-    "floor", "isfinite", "isinf", "isnan", "log", "negative", "nn.batch_flatten", "nn.leakyrelu", "nn.prelu", "nn.relu",
-    "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
-)  # fmt: skip
-_NAMES = {
-    **dict.fromkeys(_ELEMENTWISE, "compute"),
-    **dict.fromkeys(("all", "any", "argmax", "argmin", "max", "min", "prod", "sum"), "{}_red"),
-    "flip": "T_reverse_sequence",
-    "gather_elements": "T_gather",
-    "gather_nd": "T_gather_nd",
-    "nn.adaptive_avg_pool2d": "adaptive_pool_avg",
-    "nn.instance_norm": "T_instance_norm",
-    "nn.layer_norm": "T_layer_norm",
-    "nn.log_softmax": "compute",
-    "nn.pad": "PadInput",
-    "nn.rms_norm": "T_rms_norm",
-    "nn.softmax": "T_softmax_norm",
-    "one_hot": "T_one_hot",
-}
+_NN: Any = O.nn
+_NAMES: dict[Op, str] = {
+    **dict.fromkeys((
+        O.abs, O.acos, O.acosh, O.asin, O.asinh, O.astype, O.atan, O.atanh, O.ceil, O.clip, O.cos, O.cosh, O.erf, O.exp,
+        O.floor, O.isfinite, O.isinf, O.isnan, O.log, O.negative, O.round, O.rsqrt, O.sigmoid, O.sin, O.sinh, O.sqrt,
+        O.tan, O.tanh, O.trunc, _NN.batch_flatten, _NN.leakyrelu, _NN.prelu, _NN.relu, _NN.log_softmax,
+    ), "compute"),
+    **dict.fromkeys((O.argmax, O.argmin, O.max, O.min, O.prod, O.sum), "{}_red"),
+    O.flip: "T_reverse_sequence",
+    O.gather_elements: "T_gather",
+    O.gather_nd: "T_gather_nd",
+    _NN.adaptive_avg_pool2d: "adaptive_pool_avg",
+    _NN.instance_norm: "T_instance_norm",
+    _NN.layer_norm: "T_layer_norm",
+    _NN.pad: "PadInput",
+    _NN.rms_norm: "T_rms_norm",
+    _NN.softmax: "T_softmax_norm",
+    O.one_hot: "T_one_hot",
+}  # fmt: skip
 """What topi calls the result of a function, by the operator that computes it, where that is not what the operator
 calls it; ``{}`` stands for the name of the first operand."""
 
 
-def apply_many(name: str, *args: Any, **attrs: Any) -> list[TensorValue]:
+def apply_many(op: Op, *args: Any, **attrs: Any) -> list[TensorValue]:
     """`apply` for operators with several results."""
-    result: Any = apply(name, *args, **attrs)
+    result: Any = apply(op, *args, **attrs)
     return list(result) if isinstance(result, (list, tuple)) else [result]
 
 

@@ -9,43 +9,44 @@ from supple.build import te
 from supple.build.te import TensorValue
 from supple.ir.expr import And, IntImm, Select, const
 from supple.ir.node import Expr
+from supple.relax import op as relax_op
 from supple.sym.simplify import SHAPES
 from supple.topi.apply import apply, named
 
 
 def relu(x: TensorValue) -> TensorValue:
     """``max(x, 0)``; NaN stays."""
-    return apply("nn.relu", x)
+    return apply(relax_op.nn.relu, x)
 
 
 def leaky_relu(x: TensorValue, alpha: float) -> TensorValue:
     """``x`` above zero, ``alpha * x`` below."""
-    return apply("nn.leakyrelu", x, alpha=alpha)
+    return apply(relax_op.nn.leakyrelu, x, alpha=alpha)
 
 
 def prelu(x: TensorValue, slope: TensorValue, axis: int = 1) -> TensorValue:
     """``x`` above zero, ``slope * x`` below, with a slope for each channel."""
-    return apply("nn.prelu", x, slope, axis=axis)
+    return apply(relax_op.nn.prelu, x, slope, axis=axis)
 
 
 def softplus(x: TensorValue, beta: float = 1.0, threshold: float = 20.0) -> TensorValue:
     """``log(1 + exp(beta x)) / beta``, ``x`` above the threshold."""
-    return apply("nn.softplus", x, beta=beta, threshold=threshold)
+    return apply(relax_op.nn.softplus, x, beta=beta, threshold=threshold)
 
 
 def softmax(x: TensorValue, axis: int = -1) -> TensorValue:
     """Exponentials, normalised along an axis."""
-    return apply("nn.softmax", x, axis=axis)
+    return apply(relax_op.nn.softmax, x, axis=axis)
 
 
 def log_softmax(x: TensorValue, axis: int = -1) -> TensorValue:
     """The logarithm of `softmax`."""
-    return apply("nn.log_softmax", x, axis=axis)
+    return apply(relax_op.nn.log_softmax, x, axis=axis)
 
 
 def flatten(data: TensorValue) -> TensorValue:
     """All axes but the first as one."""
-    return apply("nn.batch_flatten", data)
+    return apply(relax_op.nn.batch_flatten, data)
 
 
 # -------------------------------------------------------------------------------------------------------- contractions
@@ -64,8 +65,8 @@ def matmul(
     b = _swapped(tensor_b) if transpose_b else tensor_b
     sides = "".join("T" if transposed else "N" for transposed in (transpose_a, transpose_b))
     batch = "batch_" if tensor_a.ndim > 2 else ""
-    result = named(apply("matmul", a, b, out_dtype=out_dtype), f"T_{batch}matmul_{sides}")
-    return result if bias is None else apply("add", result, bias)
+    result = named(apply(relax_op.matmul, a, b, out_dtype=out_dtype), f"T_{batch}matmul_{sides}")
+    return result if bias is None else apply(relax_op.add, result, bias)
 
 
 def dense(
@@ -89,7 +90,7 @@ def batch_matmul(
 
 def _swapped(x: TensorValue) -> TensorValue:
     axes = [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2]
-    return apply("permute_dims", x, axes=axes)
+    return apply(relax_op.permute_dims, x, axes=axes)
 
 
 # -------------------------------------------------------------------------------------------------------- convolutions
@@ -140,8 +141,8 @@ def _conv(
     layout = _kernel_layout(data_layout, kernel_layout)
     given = _padding(padding, lambda: _extents(kernel, data_layout, layout), dilation)
     result = apply(
-        f"nn.conv{rank}d", data, kernel, strides=strides, padding=given, dilation=dilation, groups=groups,
-        data_layout=data_layout, kernel_layout=layout, out_dtype=out_dtype,
+        getattr(relax_op.nn, f"conv{rank}d"), data, kernel, strides=strides, padding=given, dilation=dilation,
+        groups=groups, data_layout=data_layout, kernel_layout=layout, out_dtype=out_dtype,
     )  # fmt: skip
     return named(result, f"conv{rank}d_{data_layout.lower()}")
 
@@ -220,7 +221,7 @@ def conv2d_transpose_nchw(
 ) -> TensorValue:
     """The transposed convolution of images with channels first (kernels IOHW)."""
     return apply(
-        "nn.conv2d_transpose", Input, Filter, strides=strides, padding=padding, output_padding=output_padding,
+        relax_op.nn.conv2d_transpose, Input, Filter, strides=strides, padding=padding, output_padding=output_padding,
         data_layout="NCHW", kernel_layout="IOHW", out_dtype=out_dtype,
     )  # fmt: skip
 
@@ -244,8 +245,9 @@ def _pool(rank: int, standard: str) -> Callable[..., TensorValue]:
     ) -> TensorValue:
         if pool_type not in ("max", "avg"):
             raise ValueError(f"topi.nn: pool_type is 'max' or 'avg', got {pool_type!r}")
+        op = getattr(relax_op.nn, f"{pool_type}_pool{rank}d")
         return apply(
-            f"nn.{pool_type}_pool{rank}d", data, pool_size=kernel, strides=stride, padding=padding, dilation=dilation,
+            op, data, pool_size=kernel, strides=stride, padding=padding, dilation=dilation,
             ceil_mode=ceil_mode, count_include_pad=count_include_pad, layout=layout,
         )  # fmt: skip
 
@@ -260,14 +262,14 @@ pool1d, pool2d, pool3d = _pool(1, "NCW"), _pool(2, "NCHW"), _pool(3, "NCDHW")
 def global_pool(data: TensorValue, pool_type: str, layout: str = "NCHW") -> TensorValue:
     """The maximum or mean of each channel, with spatial axes of extent 1."""
     axes = [n for n, letter in enumerate(layout) if letter not in "NC"]
-    return apply("max" if pool_type == "max" else "mean", data, axis=axes, keepdims=True)
+    return apply(relax_op.max if pool_type == "max" else relax_op.mean, data, axis=axes, keepdims=True)
 
 
 def adaptive_pool(data: TensorValue, output_size: Sequence[int], pool_type: str, layout: str = "NCHW") -> TensorValue:
     """Means of windows that divide the image into ``output_size``."""
     if pool_type != "avg":
         raise ValueError("topi.nn.adaptive_pool: pool_type is 'avg'")
-    return apply("nn.adaptive_avg_pool2d", data, output_size=output_size, layout=layout)
+    return apply(relax_op.nn.adaptive_avg_pool2d, data, output_size=output_size, layout=layout)
 
 
 # ------------------------------------------------------------------------------------------------------- normalisation
@@ -277,12 +279,12 @@ def layer_norm(
     data: TensorValue, gamma: TensorValue, beta: TensorValue, axis: Any, epsilon: float = 1e-5
 ) -> TensorValue:
     """Normalised over some axes, scaled and shifted."""
-    return apply("nn.layer_norm", data, gamma, beta, axes=axis, epsilon=epsilon)
+    return apply(relax_op.nn.layer_norm, data, gamma, beta, axes=axis, epsilon=epsilon)
 
 
 def rms_norm(data: TensorValue, weight: TensorValue, axis: Any, epsilon: float = 1e-5) -> TensorValue:
     """Divided by the root of the mean square over some axes, scaled."""
-    return apply("nn.rms_norm", data, weight, axes=axis, epsilon=epsilon)
+    return apply(relax_op.nn.rms_norm, data, weight, axes=axis, epsilon=epsilon)
 
 
 def group_norm(
@@ -296,15 +298,16 @@ def group_norm(
 ) -> TensorValue:
     """Normalised over groups of channels, scaled and shifted."""
     return apply(
-        "nn.group_norm", data, gamma, beta, num_groups=num_groups, channel_axis=channel_axis, axes=axes, epsilon=epsilon
-    )
+        relax_op.nn.group_norm, data, gamma, beta, num_groups=num_groups, channel_axis=channel_axis, axes=axes,
+        epsilon=epsilon,
+    )  # fmt: skip
 
 
 def instance_norm(
     data: TensorValue, gamma: TensorValue, beta: TensorValue, channel_axis: int, axis: Any, epsilon: float = 1e-5
 ) -> TensorValue:
     """Normalised over each channel of each instance, scaled and shifted."""
-    return apply("nn.instance_norm", data, gamma, beta, channel_axis=channel_axis, axes=axis, epsilon=epsilon)
+    return apply(relax_op.nn.instance_norm, data, gamma, beta, channel_axis=channel_axis, axes=axis, epsilon=epsilon)
 
 
 def pad(
@@ -315,7 +318,7 @@ def pad(
     if any(isinstance(p, Expr) and not isinstance(p, IntImm) for p in (*pad_before, *after)):
         raise TypeError("topi.nn.pad: the widths must be numbers")
     width = [int(p) for pair in zip(pad_before, after, strict=True) for p in pair]
-    return apply("nn.pad", data, pad_width=width, pad_mode="constant", pad_value=pad_value)
+    return apply(relax_op.nn.pad, data, pad_width=width, pad_mode="constant", pad_value=pad_value)
 
 
 def dilate(data: TensorValue, strides: Sequence[int], dilation_value: float = 0.0) -> TensorValue:

@@ -178,5 +178,8 @@ def Else() -> Any:
     return _branch("R.Else")
 
 
+emit_with_type, func_ret_type = emit_with_ty, func_ret_ty
+
+
 def __getattr__(name: str) -> Any:
     return getattr(_names, name)
