@@ -30,6 +30,14 @@ NESTED = (Call, Tuple, TupleGetItem)
 _SCOPED = (If, SeqExpr, Function)
 
 
+def _is_number(e: Expr) -> bool:
+    """Whether an expression is arithmetic on scalars, which needs no variable. Numbers that operators, functions and
+    tuples give do."""
+    if isinstance(e, Call) and not (isinstance(e.op, Op) and "intrinsic" in e.op.facts):
+        return False
+    return is_scalar(e) and not isinstance(e, TupleGetItem)
+
+
 class Normalizer:
     """Puts expressions into A-normal form. The class that builds says how to bind a value and to open a scope."""
 
@@ -82,7 +90,7 @@ class Normalizer:
             if isinstance(current, _SCOPED):
                 done[id(current)] = self.emit_value(self._scoped(current))
                 continue
-            if not isinstance(current, NESTED) or is_scalar(current):
+            if not isinstance(current, NESTED) or _is_number(current):
                 done[id(current)] = current
                 continue
             operands = _operands(current)
@@ -120,7 +128,7 @@ class Normalizer:
     def _normal_if(self, e: If) -> Expr:
         assert isinstance(e.true_branch, SeqExpr) and isinstance(e.false_branch, SeqExpr)
         cond = self.normalize(e.cond)
-        if isinstance(cond, (*NESTED, *_SCOPED)) and not is_scalar(cond):
+        if isinstance(cond, (*NESTED, *_SCOPED)) and not _is_number(cond):
             cond = self.emit_value(cond)
         branches = [self.normal_sequence(e.true_branch), self.normal_sequence(e.false_branch)]
         same = cond is e.cond and branches[0] is e.true_branch and branches[1] is e.false_branch
@@ -167,12 +175,12 @@ def is_normal(e: Expr) -> bool:
                         return False
                     if isinstance(binding.value, _SCOPED):
                         stack.append(binding.value)
-            if isinstance(current.body, (Call, TupleGetItem, *_SCOPED)) and not is_scalar(current.body):
+            if isinstance(current.body, (Call, TupleGetItem, *_SCOPED)) and not _is_number(current.body):
                 return False
             if not _flat(current.body):
                 return False
         elif isinstance(current, If):
-            if isinstance(current.cond, NESTED) and not is_scalar(current.cond):
+            if isinstance(current.cond, NESTED) and not _is_number(current.cond):
                 return False
             stack += (current.true_branch, current.false_branch)
         elif isinstance(current, Function):
@@ -184,7 +192,7 @@ def is_normal(e: Expr) -> bool:
 
 def _flat(value: Expr) -> bool:
     """Whether the operands of a value are leaves, and its type is known where it is a call."""
-    if not isinstance(value, NESTED) or is_scalar(value):
+    if not isinstance(value, NESTED) or _is_number(value):
         return True
     if value.ty is None:
         return False
@@ -194,7 +202,7 @@ def _flat(value: Expr) -> bool:
 def _flat_operand(operand: Expr) -> bool:
     if isinstance(operand, Tuple):
         return _flat(operand)
-    return not isinstance(operand, (Call, TupleGetItem, *_SCOPED)) or is_scalar(operand)
+    return not isinstance(operand, (Call, TupleGetItem, *_SCOPED)) or _is_number(operand)
 
 
 def as_value(value: Any) -> Expr:
@@ -210,7 +218,7 @@ def as_value(value: Any) -> Expr:
 
 def is_leaf(e: Expr) -> bool:
     """Whether a value may be returned or used as an operand without a variable."""
-    return not isinstance(e, (*NESTED, *_SCOPED)) or isinstance(e, Tuple) or is_scalar(e)
+    return not isinstance(e, (*NESTED, *_SCOPED)) or isinstance(e, Tuple) or _is_number(e)
 
 
 def _operands(e: Expr) -> Sequence[Expr]:

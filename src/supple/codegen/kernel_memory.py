@@ -154,7 +154,7 @@ def _by_depth(state: State, terms: list[tuple[int, tuple[Value, ...]]]) -> list[
     b = state.builder
     sums: dict[int, Value] = {}
     for coefficient, values in terms:
-        ordered = sorted(values, key=lambda v: v.depth)
+        ordered = sorted(values, key=lambda v: (v.depth, v.ref))  # whatever order the symbols were met in
         product = ordered[0]
         for value in ordered[1:]:
             product = b.op("mul", product, value)
