@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from supple import relax
+from supple import relax, tirx
 from supple.ir import expr as E
 from supple.ir import intrinsics, loop, module
 from supple.ir.expr import Var, const, int64
@@ -69,6 +69,12 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: E.Ramp(0, 1, True), TypeError, "Ramp: lanes must be an integer literal, got True"),
     (lambda: E.Ramp(E.Ramp(0, 1, 2), 1, 2), TypeError, "Ramp: base and stride must be scalars, got int32x2 and int32"),
     (lambda: E.Broadcast(E.Ramp(0, 1, 2), 2), TypeError, "Broadcast: expected a scalar, got int32x2"),
+    (lambda: relax.op.zeros((1.5,), "float32"), TypeError, "expected an integer, got 1.5"),
+    (lambda: relax.op.reshape(V, (F32, 4)), TypeError, "a shape's values must be int64 scalars, got T.float32"),
+    (lambda: relax.op.broadcast_to(V, (4.5, 4)), TypeError, "expected an integer, got 4.5"),
+    (lambda: tirx.decl_buffer((1.5,), "float32"), TypeError, "a buffer's shape must be integers, got T.float32"),
+    (lambda: loop.Buffer("B", (F32,)), TypeError, "a buffer's shape must be integers, got T.float32"),
+    (lambda: loop.Buffer("B", (N,), strides=(F32,)), TypeError, "a buffer's strides must be integers, got T.float32"),
     (lambda: E.BufferLoad(A, (0, 1.5)), TypeError, "expected an integer, got 1.5"),
     (lambda: A[0, 1.5], TypeError, "expected an integer, got 1.5"),
     (lambda: loop.BufferStore(A, F32, [0, np.float32(1.5)]), TypeError, "expected an integer, got .*1.5"),
@@ -204,7 +210,8 @@ def test_metadata_that_is_no_graph_of_constants(change: Callable[[Any], Any], me
 def test_operands_may_be_python_numbers() -> None:
     x = Var("x", prim_type("int32"))
     made: list[tuple[Any, str]] = [
-        (E.Add(x, 2), "x + 2"), (E.LT(1, x), "1 < x"), (E.Not(True), "not T.bool(True)"), (E.Cast("int8", 1), "T.Cast('int8', 1)"),
+        (E.Add(x, 2), "x + 2"), (E.LT(1, x), "1 < x"), (E.Not(True), "not T.bool(True)"),
+        (E.Cast("int8", 1), "T.Cast('int8', 1)"),
         (E.Select(True, x, 2), "T.Select(T.bool(True), x, 2)"), (E.Ramp(0, 1, const(4)), "T.Ramp(0, 1, 4)"),
         (E.Ramp(N, 1, 4), "T.Ramp(n, T.int64(1), 4)"), (E.Broadcast(1.5, 4), "T.Broadcast(T.float32(1.5), 4)"),
         (E.Shuffle([1.0, 2.0], [1, np.int64(0)]), "T.Shuffle([T.float32(1.0), T.float32(2.0)], [1, 0])"),

@@ -155,8 +155,10 @@ def test_files_that_say_what_no_program_says_are_refused(tmp_path: Path) -> None
     text, blobs = body[8 : 8 + length], body[8 + length :]
     described = json.loads(text)["Program"]
     junk: list[Any] = [
-        1, -1, 2**200, 1.5, True, [], [1], {}, {"a": 1, "b": 2}, {"bytes": [0, 2**62]}, {"bytes": ["a", 1]}, {"Span": 3},
-        {"array": ["float32", [2**40, 2**40], 0, 4]}, {"array": ["nope", [1], 0, 4]}, {"array": ["handle", [1], 0, 8]},
+        1, -1, 2**200, 1.5, True, [], [1], {}, {"a": 1, "b": 2}, {"bytes": [0, 2**62]}, {"bytes": ["a", 1]},
+        {"Span": 3},
+        {"array": ["float32", [2**40, 2**40], 0, 4]}, {"array": ["nope", [1], 0, 4]},
+        {"array": ["handle", [1], 0, 8]},
         {"Program": {}}, {"ParamSpec": {"name": "x", "spec": {"ShapeSpec": {"text": "", "ndim": "2"}}}},
     ]  # fmt: skip
     texts = [
