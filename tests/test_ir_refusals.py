@@ -220,3 +220,11 @@ def test_operands_may_be_python_numbers() -> None:
     for expr, text in made:
         assert str(expr).splitlines()[-1].replace('"', "'") == text
         assert all(isinstance(part, E.Expr) for part in children(expr) if part is not None)
+
+
+def test_deep_shuffles_take_no_longer_for_each_level() -> None:
+    """Types are asked for at every level, so a node keeps its own."""
+    value: E.Expr = E.Ramp(0, 1, 4)
+    for n in range(2000):
+        value = E.Shuffle([value, value] if n % 2 else [value], [n % 4, 1, 2, 3])
+    assert value.ty == prim_type("int32x4")

@@ -414,6 +414,7 @@ class Shuffle(ExprWithOps):
 
     vectors: tuple[Expr, ...]
     indices: tuple[Expr, ...]
+    dtype: str = field(init=False, metadata={"role": Role.IGNORE})  # kept, as that of a `Select`
 
     def __post_init__(self) -> None:
         for name in ("vectors", "indices"):
@@ -433,11 +434,7 @@ class Shuffle(ExprWithOps):
                 raise TypeError("Shuffle: indices must be integer literals")
             if not 0 <= index.value < count:
                 raise ValueError(f"Shuffle: expected indices from 0 to {count - 1}, got {index.value}")
-
-    @property
-    def dtype(self) -> str:
-        element = dtypes.element(scalar_dtype(self.vectors[0]))
-        return dtypes.vector(element, len(self.indices)) if len(self.indices) > 1 else element
+        self.dtype = dtypes.vector(dtypes.element(kinds[0]), len(self.indices))  # type: ignore[misc]
 
     @property
     def ty(self) -> Type:
