@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from supple import relax
+from supple import relax, tirx
 from supple.ir import expr as E
 from supple.ir import intrinsics, loop, module
 from supple.ir.expr import Var, const, int64
 from supple.ir.graph import Function, SeqExpr, ShapeExpr, Tuple, constant
 from supple.ir.host import HostStmt, _line
 from supple.ir.module import IRModule
+from supple.ir.node import children
 from supple.ir.op import Op
 from supple.ir.print_metadata import _TENSOR, read_relax_metadata, relax_metadata
 from supple.ir.region import region
@@ -56,6 +57,27 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: E.BufferLoad(N, (int64(0),)), TypeError, "n is not a buffer: it cannot be indexed here"),
     (lambda: E.as_expr(object()), TypeError, "expected an expression or a number"),
     (lambda: E.match_dtypes(E.Broadcast(F32, 2), E.Broadcast(F32, 3)), TypeError, "vectors of 2 and 3 lanes"),
+    (lambda: E.Shuffle(F32, (0,)), TypeError, "Shuffle: vectors must be a list or a tuple, got T.float32"),
+    (lambda: E.Shuffle([F32], 0), TypeError, "Shuffle: indices must be a list or a tuple, got 0"),
+    (lambda: E.Shuffle([F32], "0"), TypeError, "Shuffle: indices must be a list or a tuple, got '0'"),
+    (lambda: E.Shuffle(["a"], [0]), TypeError, "expected an expression or a number, got 'a'"),
+    (lambda: E.Shuffle([F32], [True]), TypeError, "Shuffle: indices must be integer literals"),
+    (lambda: E.Shuffle([F32], [0.0]), TypeError, "Shuffle: indices must be integer literals"),
+    (lambda: E.Add(F32, "a"), TypeError, "expected an expression or a number, got 'a'"),
+    (lambda: E.Ramp(0, 1, 0), ValueError, "Ramp: expected at least one lane, got 0"),
+    (lambda: E.Ramp(0, 1, N), TypeError, "Ramp: lanes must be an integer literal, got n"),
+    (lambda: E.Ramp(0, 1, True), TypeError, "Ramp: lanes must be an integer literal, got True"),
+    (lambda: E.Ramp(E.Ramp(0, 1, 2), 1, 2), TypeError, "Ramp: base and stride must be scalars, got int32x2 and int32"),
+    (lambda: E.Broadcast(E.Ramp(0, 1, 2), 2), TypeError, "Broadcast: expected a scalar, got int32x2"),
+    (lambda: relax.op.zeros((1.5,), "float32"), TypeError, "expected an integer, got 1.5"),
+    (lambda: relax.op.reshape(V, (F32, 4)), TypeError, "a shape's values must be int64 scalars, got T.float32"),
+    (lambda: relax.op.broadcast_to(V, (4.5, 4)), TypeError, "expected an integer, got 4.5"),
+    (lambda: tirx.decl_buffer((1.5,), "float32"), TypeError, "a buffer's shape must be integers, got T.float32"),
+    (lambda: loop.Buffer("B", (F32,)), TypeError, "a buffer's shape must be integers, got T.float32"),
+    (lambda: loop.Buffer("B", (N,), strides=(F32,)), TypeError, "a buffer's strides must be integers, got T.float32"),
+    (lambda: E.BufferLoad(A, (0, 1.5)), TypeError, "expected an integer, got 1.5"),
+    (lambda: A[0, 1.5], TypeError, "expected an integer, got 1.5"),
+    (lambda: loop.BufferStore(A, F32, [0, np.float32(1.5)]), TypeError, "expected an integer, got .*1.5"),
     (lambda: E.Shuffle((), (int64(0),)), ValueError, "Shuffle: expected at least one vector and one index"),
     (lambda: E.Shuffle((F32,), ()), ValueError, "Shuffle: expected at least one vector and one index"),
     (lambda: E.Shuffle((F32, I32), (int64(0),)), TypeError, "one element dtype, got float32, int32"),
@@ -183,3 +205,26 @@ def test_metadata_that_is_no_graph_of_constants(change: Callable[[Any], Any], me
     change(graph)
     with pytest.raises(ValueError, match=f"metadata: not a graph of constants .*{message}"):
         read_relax_metadata(json.dumps(graph))
+
+
+def test_operands_may_be_python_numbers() -> None:
+    x = Var("x", prim_type("int32"))
+    made: list[tuple[Any, str]] = [
+        (E.Add(x, 2), "x + 2"), (E.LT(1, x), "1 < x"), (E.Not(True), "not T.bool(True)"),
+        (E.Cast("int8", 1), "T.Cast('int8', 1)"),
+        (E.Select(True, x, 2), "T.Select(T.bool(True), x, 2)"), (E.Ramp(0, 1, const(4)), "T.Ramp(0, 1, 4)"),
+        (E.Ramp(N, 1, 4), "T.Ramp(n, T.int64(1), 4)"), (E.Broadcast(1.5, 4), "T.Broadcast(T.float32(1.5), 4)"),
+        (E.Shuffle([1.0, 2.0], [1, np.int64(0)]), "T.Shuffle([T.float32(1.0), T.float32(2.0)], [1, 0])"),
+        (E.Let(x, 1, x), "T.Let(x, where={x: 1})"),
+    ]  # fmt: skip
+    for expr, text in made:
+        assert str(expr).splitlines()[-1].replace('"', "'") == text
+        assert all(isinstance(part, E.Expr) for part in children(expr) if part is not None)
+
+
+def test_deep_shuffles_take_no_longer_for_each_level() -> None:
+    """Types are asked for at every level, so a node keeps its own."""
+    value: E.Expr = E.Ramp(0, 1, 4)
+    for n in range(2000):
+        value = E.Shuffle([value, value] if n % 2 else [value], [n % 4, 1, 2, 3])
+    assert value.ty == prim_type("int32x4")

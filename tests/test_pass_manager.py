@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -188,3 +190,74 @@ def test_instruments(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr()
     assert printed.out.startswith('After Running Pass: transform.PassInfo(opt_level=0, name="one"')
     assert printed.err.startswith("PrintIR(here):\n")
+
+
+class _Failing(instrument.PassInstrument):
+    """Notes what it is told, and raises when it is told ``at``."""
+
+    def __init__(self, name: str, log: list[str], at: str = "") -> None:
+        self.name, self.log, self.at = name, log, at
+
+    def _told(self, event: str) -> None:
+        self.log.append(f"{self.name}.{event}")
+        if event == self.at:
+            raise KeyError(event)
+
+    def enter_pass_ctx(self) -> None:
+        self._told("enter")
+
+    def exit_pass_ctx(self) -> None:
+        self._told("exit")
+
+    def should_run(self, mod: IRModule, info: transform.PassInfo) -> bool:
+        self._told("should")
+        return self.at != "skips"
+
+    def run_before_pass(self, mod: IRModule, info: transform.PassInfo) -> None:
+        self._told("before")
+
+    def run_after_pass(self, mod: IRModule, info: transform.PassInfo) -> None:
+        self._told("after")
+
+
+@pytest.mark.parametrize(("at", "told"), [
+    ("enter", "a.enter b.enter a.exit"),
+    ("exit", "ABC a.should b.should c.should a.before b.before c.before a.after b.after c.after a.exit b.exit"),
+    ("should", "ABC a.should b.should a.exit b.exit c.exit"),
+    ("before", "ABC a.should b.should c.should a.before b.before a.exit b.exit c.exit"),
+    ("after", "ABC a.should b.should c.should a.before b.before c.before a.after b.after a.exit b.exit c.exit"),
+    ("skips", "ABC a.should b.should c.should a.exit b.exit c.exit"),
+])  # fmt: skip
+def test_instruments_that_raise(at: str, told: str) -> None:
+    log: list[str] = []
+    context = transform.PassContext(instruments=[_Failing("a", log), _Failing("b", log, at), _Failing("c", log)])
+    one = transform.module_pass(lambda m, c: m, opt_level=0, name="one")
+    with pytest.raises(KeyError, match=at) if at != "skips" else nullcontext(), context:
+        one(MODULE)
+    assert log == told.replace("ABC", "a.enter b.enter c.enter").split()
+    assert transform.PassContext.current().instruments == []
+    assert len(context.instruments) == (0 if at in ("enter", "exit") else 3)
+
+
+def test_contexts_end_as_they_began_and_belong_to_a_thread() -> None:
+    with transform.PassContext(opt_level=3), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: transform.PassContext.current().opt_level).result() == 2
+    outer, inner = transform.PassContext(opt_level=3), transform.PassContext(opt_level=1)
+    with outer:
+        inner.__enter__()
+        with pytest.raises(RuntimeError, match="in the order opposite"):
+            outer.__exit__(None, None, None)
+        inner.__exit__(None, None, None)
+        assert transform.PassContext.current() is outer
+    with pytest.raises(RuntimeError, match="in the order opposite"):
+        outer.__exit__(None, None, None)
+
+
+def test_times_after_a_pass_that_raised_are_refused() -> None:
+    bad = transform.module_pass(lambda m, c: 1 // 0, opt_level=0, name="bad")
+    timing = instrument.PassTimingInstrument()
+    with transform.PassContext(instruments=[timing]):
+        with pytest.raises(ZeroDivisionError):
+            transform.Sequential([bad])(MODULE)
+        with pytest.raises(RuntimeError, match="not ended: sequential, bad"):
+            timing.render()

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
+import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +18,7 @@ from supple import Target, relax
 from supple.compat.support import tempdir
 from supple.error import NotSupportedError, SuppleError
 from supple.ir.structural import structural_equal
+from supple.runtime import library
 from supple.runtime.executable import load_module
 from supple.script import from_source
 
@@ -133,6 +139,55 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         file.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"module\.so is "):
             load_module(file)
+
+
+def _file_of(text: bytes, blobs: bytes, length: int | None = None) -> bytes:
+    body = struct.pack("<Q", len(text) if length is None else length) + text + blobs
+    return library._MAGIC + hashlib.blake2b(body, digest_size=library._DIGEST).digest() + body
+
+
+def test_files_that_say_what_no_program_says_are_refused(tmp_path: Path) -> None:
+    """With a checksum that fits: every part of the description replaced by every kind of value."""
+    file = tmp_path / "module.so"
+    supple.compile(MODULE).export_library(file)
+    body = file.read_bytes()[len(library._MAGIC) + library._DIGEST :]
+    (length,) = struct.unpack_from("<Q", body)
+    text, blobs = body[8 : 8 + length], body[8 + length :]
+    described = json.loads(text)["Program"]
+    junk: list[Any] = [
+        1, -1, 2**200, 1.5, True, [], [1], {}, {"a": 1, "b": 2}, {"bytes": [0, 2**62]}, {"bytes": ["a", 1]},
+        {"Span": 3},
+        {"array": ["float32", [2**40, 2**40], 0, 4]}, {"array": ["nope", [1], 0, 4]},
+        {"array": ["handle", [1], 0, 8]},
+        {"Program": {}}, {"ParamSpec": {"name": "x", "spec": {"ShapeSpec": {"text": "", "ndim": "2"}}}},
+    ]  # fmt: skip
+    texts = [
+        json.dumps({"Program": {**described, name: value}}).encode()
+        for name in ("objects", "functions", "constants", "sites", "calls", "text", "closures", "machine")
+        for value in (*junk, *([found] for found in junk if name in ("objects", "functions", "constants")))
+        if value != []  # a program may have none of them
+    ]
+    files = [_file_of(t, blobs) for t in (*texts, b"1", b"null", b"\xff", b"[" * 5000, b"", b'{"Program": []}')]
+    for data in (*files, _file_of(text, blobs, 2**63), _file_of(text, blobs, length + 1)):
+        file.write_bytes(data)
+        with pytest.raises(library.LibraryError, match=r"module\.so is not a compiled program"):
+            library.load_program(file)
+
+
+def test_many_write_one_file(tmp_path: Path) -> None:
+    """Threads that export to one path at once, with names that the file system takes."""
+    file = tmp_path / ("\u6f22 " + "n" * 240)
+    program = supple.compile(MODULE).program
+    programs = [program, dataclasses.replace(program, text="more" * 1000)]
+
+    def write(number: int) -> None:
+        for _ in range(10):
+            library.save_program(programs[number % 2], file)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert [p.name for p in tmp_path.iterdir()] == [file.name]
+    assert load_module(file).program.text in [p.text for p in programs]
 
 
 def test_a_file_for_another_processor_is_refused(tmp_path: Path) -> None:

@@ -69,7 +69,11 @@ class PassTimingInstrument(PassInstrument):
         (self._running[-1].inner if self._running else self._finished).append(done)
 
     def render(self) -> str:
-        """``name: total [without the passes inside] (share of all; share of the pass around)``, a line a pass."""
+        """``name: total [without the passes inside] (share of all; share of the pass around)``, a line a pass. Raises
+        ``RuntimeError`` inside of a pass, and after one that raised: it took no time that could be told."""
+        if self._running:
+            names = ", ".join(t.name for t in self._running)
+            raise RuntimeError(f"PassTimingInstrument.render: passes have begun and not ended: {names}")
         total = sum(t.seconds for t in self._finished)
         lines: list[str] = []
         stack = [(t, 0, total) for t in reversed(self._finished)]

@@ -167,6 +167,8 @@ class BinaryOp(ExprWithOps):
     dtype: str = field(init=False, metadata={"role": Role.IGNORE})
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.a, Expr) and isinstance(self.b, Expr)):
+            _let_be_nodes(self, "a", "b")
         left, right = scalar_dtype(self.a), scalar_dtype(self.b)
         if left != right:
             raise TypeError(f"{type(self).__name__}: operands must have one dtype, got {left} and {right}")
@@ -311,6 +313,7 @@ class Not(ExprWithOps):
     dtype: str = field(init=False, metadata={"role": Role.IGNORE})
 
     def __post_init__(self) -> None:
+        _let_be_nodes(self, "a")
         self.dtype = scalar_dtype(self.a)  # type: ignore[misc]
 
     @property
@@ -328,6 +331,7 @@ class Select(ExprWithOps):
     dtype: str = field(init=False, metadata={"role": Role.IGNORE})  # kept: asking down a chain would take ever longer
 
     def __post_init__(self) -> None:
+        _let_be_nodes(self, "condition", "true_value", "false_value")
         scalar_dtype(self.condition)  # refuses what is no scalar
         left, right = scalar_dtype(self.true_value), scalar_dtype(self.false_value)
         if left != right:
@@ -347,6 +351,7 @@ class Cast(ExprWithOps):
     value: Expr
 
     def __post_init__(self) -> None:
+        _let_be_nodes(self, "value")
         scalar_dtype(self.value)  # refuses what is no scalar
 
     @property
@@ -361,6 +366,15 @@ class Ramp(ExprWithOps):
     base: Expr
     stride: Expr
     lanes: int
+
+    def __post_init__(self) -> None:
+        _let_be_nodes(self, "base", "stride")
+        _check_lanes(self)
+        base, stride = scalar_dtype(self.base), scalar_dtype(self.stride)
+        if dtypes.lanes(base) > 1 or dtypes.lanes(stride) > 1:
+            raise TypeError(f"Ramp: base and stride must be scalars, got {base} and {stride}")
+        if base != stride:
+            set_field(self, "stride", cast(base, self.stride))
 
     @property
     def dtype(self) -> str:
@@ -378,6 +392,12 @@ class Broadcast(ExprWithOps):
     value: Expr
     lanes: int
 
+    def __post_init__(self) -> None:
+        _let_be_nodes(self, "value")
+        _check_lanes(self)
+        if dtypes.lanes(scalar_dtype(self.value)) > 1:
+            raise TypeError(f"Broadcast: expected a scalar, got {scalar_dtype(self.value)}")
+
     @property
     def dtype(self) -> str:
         return dtypes.vector(scalar_dtype(self.value), self.lanes)
@@ -394,8 +414,15 @@ class Shuffle(ExprWithOps):
 
     vectors: tuple[Expr, ...]
     indices: tuple[Expr, ...]
+    dtype: str = field(init=False, metadata={"role": Role.IGNORE})  # kept, as that of a `Select`
 
     def __post_init__(self) -> None:
+        for name in ("vectors", "indices"):
+            given: Any = getattr(self, name)
+            if isinstance(given, (Expr, str)) or not hasattr(given, "__len__"):
+                raise TypeError(f"Shuffle: {name} must be a list or a tuple, got {given!r}")
+            if type(given) is not tuple or not all(isinstance(part, Expr) for part in given):
+                set_field(self, name, tuple(map(_as_node, given)))
         if not self.vectors or not self.indices:
             raise ValueError("Shuffle: expected at least one vector and one index")
         kinds = [scalar_dtype(v) for v in self.vectors]
@@ -403,15 +430,11 @@ class Shuffle(ExprWithOps):
             raise TypeError(f"Shuffle: the vectors must have one element dtype, got {', '.join(kinds)}")
         count = sum(map(dtypes.lanes, kinds))
         for index in self.indices:
-            if not isinstance(index, IntImm):
+            if not isinstance(index, IntImm) or not dtypes.is_int(index.dtype):
                 raise TypeError("Shuffle: indices must be integer literals")
             if not 0 <= index.value < count:
                 raise ValueError(f"Shuffle: expected indices from 0 to {count - 1}, got {index.value}")
-
-    @property
-    def dtype(self) -> str:
-        element = dtypes.element(scalar_dtype(self.vectors[0]))
-        return dtypes.vector(element, len(self.indices)) if len(self.indices) > 1 else element
+        self.dtype = dtypes.vector(dtypes.element(kinds[0]), len(self.indices))  # type: ignore[misc]
 
     @property
     def ty(self) -> Type:
@@ -428,6 +451,7 @@ class Let(ExprWithOps):
     dtype: str = field(init=False, metadata={"role": Role.IGNORE})
 
     def __post_init__(self) -> None:
+        _let_be_nodes(self, "value", "body")
         self.dtype = scalar_dtype(self.body)  # type: ignore[misc]
 
     @property
@@ -551,6 +575,35 @@ def scalar_dtype(e: Expr) -> str:
     raise TypeError(f"expected a scalar expression, got {type(e).__name__} of type {getattr(e, 'ty', None)}")
 
 
+def _as_node(value: ExprLike) -> Expr:
+    """An operand: a Python number is a literal of its own kind (see `const`)."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, (bool, int, float)):
+        return const(value)
+    if hasattr(value, "__index__"):  # numpy's integers
+        return const(value.__index__())
+    raise TypeError(f"expected an expression or a number, got {value!r}")
+
+
+def _let_be_nodes(of: Expr, *names: str) -> None:
+    """Let operands that were given as Python numbers be literals."""
+    for name in names:
+        value = getattr(of, name)
+        if not isinstance(value, Expr):
+            set_field(of, name, _as_node(value))
+
+
+def _check_lanes(of: Ramp | Broadcast) -> None:
+    given: Any = of.lanes
+    if isinstance(given, IntImm):
+        set_field(of, "lanes", given.value)
+    elif isinstance(given, bool) or not isinstance(given, int):
+        raise TypeError(f"{type(of).__name__}: lanes must be an integer literal, got {given!r}")
+    if of.lanes < 1:
+        raise ValueError(f"{type(of).__name__}: expected at least one lane, got {of.lanes}")
+
+
 def place_of_use(operand: Expr | None, user: Expr | None) -> Span | None:
     """Where an operand is used: its own place, or its user's for a variable (whose span is its definition)."""
     if operand is not None and operand.span is not None and not isinstance(operand, Var):
@@ -581,7 +634,8 @@ def int64(value: int) -> IntImm:
 
 
 def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
-    """``value`` itself if it is an expression, else the literal (int64 for Python ints unless a dtype is given)."""
+    """``value`` itself if it is an expression, else the literal (int64 for Python ints unless a dtype is given). Raises
+    ``TypeError`` for what is no number, and for a float where an integer is wanted."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, bool):
@@ -589,6 +643,8 @@ def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
     if hasattr(value, "__index__"):
         return const(value.__index__(), dtype or "int64")
     if isinstance(value, float) or hasattr(value, "__float__"):
+        if dtype is not None and dtypes.is_int(dtype):
+            raise TypeError(f"expected an integer, got {value!r}")
         return const(float(value), dtype or "float32")
     if isinstance(value, str):
         return StringImm(value)

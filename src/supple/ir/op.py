@@ -14,7 +14,7 @@ import numpy as np
 from supple.base import dtypes
 from supple.base.errors import ArgumentError
 from supple.base.registry import Registry, did_you_mean
-from supple.ir.expr import CALLEES, Call, as_expr, cast, graph_scalar, is_scalar
+from supple.ir.expr import CALLEES, Call, as_expr, cast, graph_scalar, is_scalar, scalar_dtype
 from supple.ir.graph import Constant, DataTypeImm, ShapeExpr, Tuple, constant
 from supple.ir.node import Expr, Node, Type, ignored, node, replace
 from supple.ir.types import TensorType
@@ -317,7 +317,9 @@ def _as_shape(value: Any, _dtype: str | None) -> Expr:
     if isinstance(value, Expr) and not is_scalar(value):
         return value
     values = value if isinstance(value, (list, tuple)) else (value,)
-    return ShapeExpr(tuple(cast("int64", as_expr(v)) for v in values))
+    sizes = [as_expr(v, "int64") for v in values]
+    whole = [is_scalar(size) and dtypes.is_int(scalar_dtype(size)) for size in sizes]
+    return ShapeExpr(tuple(cast("int64", size) if fine else size for size, fine in zip(sizes, whole, strict=True)))
 
 
 def _as_scalars(value: Any, _dtype: str | None) -> Expr:

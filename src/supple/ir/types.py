@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from supple.base.dtypes import check_dtype
+from supple.base.dtypes import check_dtype, is_int
 from supple.base.named_target import NamedTarget
 from supple.ir.node import Expr, Node, Type, as_tuple, ignored, node, set_field
 
@@ -305,6 +305,11 @@ class BufferType(Type):
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
+        for what, sizes in (("shape", self.shape), ("strides", self.strides)):
+            for size in sizes:
+                dtype = getattr(size, "dtype", None)
+                if dtype is None or not is_int(dtype):
+                    raise TypeError(f"a buffer's {what} must be integers, got {size}")
 
 
 @node

@@ -147,10 +147,13 @@ class Layout:
 
     def _split_index(self, plain: Sequence[Any]) -> list[Expr]:
         sizes = self._blocks()
-        return [
-            plain[a] if sizes[a] == 1 else (E.FloorMod if block else E.FloorDiv)(plain[a], int64(sizes[a]))
-            for a, block in self.axes
-        ]
+
+        def place(axis: int, block: int) -> Expr:
+            if sizes[axis] == 1:  # not split, or into blocks of one
+                return int64(0) if block else plain[axis]
+            return (E.FloorMod if block else E.FloorDiv)(plain[axis], int64(sizes[axis]))
+
+        return [place(axis, block) for axis, block in self.axes]
 
 
 def parse_layout(name: str, text: str, letters: str, spatial: int) -> Layout:

@@ -12,6 +12,7 @@ graph function, of each dataflow block, of each loop function::
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -58,9 +59,10 @@ class PassContext:
     name passes that run, or do not, whatever their level; ``config`` holds options by name; ``instruments`` are
     objects with any of ``enter_pass_ctx()``, ``exit_pass_ctx()``, ``should_run(mod, info)``,
     ``run_before_pass(mod, info)`` and ``run_after_pass(mod, info)``, where ``info`` is a `PassInfo`.
-    """
 
-    _stack: list[PassContext] = []
+    Each thread has contexts of its own. An instrument that raises when a context begins or ends goes, with all others
+    of the context; those that had been told of its begin are told of its end.
+    """
 
     def __init__(
         self,
@@ -77,13 +79,15 @@ class PassContext:
         self.config = dict(config or {})
 
     def __enter__(self) -> PassContext:
-        self.tell("enter_pass_ctx")
-        self._stack.append(self)
+        self._begin()
+        _active.contexts.append(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._stack.pop()
-        self.tell("exit_pass_ctx")
+        if not _active.contexts or _active.contexts[-1] is not self:
+            raise RuntimeError("PassContext: contexts end in the order opposite to that in which they began")
+        _active.contexts.pop()
+        self._end()
 
     def __repr__(self) -> str:
         names = f"required_pass={self.required_pass!r}, disabled_pass={self.disabled_pass!r}"
@@ -93,25 +97,59 @@ class PassContext:
     def tell(self, event: str, *args: Any) -> None:
         """Call a method of every instrument that has it."""
         for instrument in self.instruments:
-            if hasattr(instrument, event):
-                getattr(instrument, event)(*args)
+            _tell(instrument, event, *args)
 
     def override_instruments(self, instruments: Sequence[Any] | None) -> None:
         """Replace the instruments: those that go are told that the context ends, those that come that it begins."""
-        self.tell("exit_pass_ctx")
+        self._end()
         self.instruments = list(instruments or ())
-        self.tell("enter_pass_ctx")
+        self._begin()
+
+    def _begin(self) -> None:
+        told: list[Any] = []
+        try:
+            for instrument in self.instruments:
+                _tell(instrument, "enter_pass_ctx")
+                told.append(instrument)
+        except BaseException:
+            self.instruments = []
+            for instrument in told:
+                _tell(instrument, "exit_pass_ctx")
+            raise
+
+    def _end(self) -> None:
+        try:
+            self.tell("exit_pass_ctx")
+        except BaseException:
+            self.instruments = []
+            raise
 
     @staticmethod
     def current() -> PassContext:
         """The innermost context, or one with the defaults."""
-        return PassContext._stack[-1] if PassContext._stack else PassContext()
+        return _active.contexts[-1] if _active.contexts else PassContext()
 
     def allows(self, one: Pass) -> bool:
         """Whether a pass of a `Sequential` runs here."""
         if one.name in self.disabled_pass:
             return False
         return one.name in self.required_pass or one.opt_level <= self.opt_level
+
+
+class _Active(threading.local):
+    """The contexts that a thread is in, the innermost last."""
+
+    def __init__(self) -> None:
+        self.contexts: list[PassContext] = []
+
+
+_active = _Active()
+
+
+def _tell(instrument: Any, event: str, *args: Any) -> Any:
+    """What an instrument's method returns; None where it has no such method."""
+    method = getattr(instrument, event, None)
+    return None if method is None else method(*args)
 
 
 class Pass:
@@ -143,9 +181,9 @@ class Pass:
         if not isinstance(mod, IRModule):
             raise TypeError(f"{self.name}: expected an IRModule, got {type(mod).__name__}")
         context = PassContext.current()
-        for instrument in context.instruments:
-            if hasattr(instrument, "should_run") and not instrument.should_run(mod, self.info):
-                return mod
+        wanted = [_tell(i, "should_run", mod, self.info) for i in context.instruments if hasattr(i, "should_run")]
+        if not all(wanted):
+            return mod
         context.tell("run_before_pass", mod, self.info)
         result = self._run(mod)
         if not isinstance(result, IRModule):

@@ -8,10 +8,15 @@ is machine code: load files that you trust.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import os
+import secrets
 import struct
+import types
+import typing
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +62,7 @@ def save_program(program: Program, path: str | os.PathLike[str]) -> None:
     text = json.dumps(_plain(dataclasses.replace(program, timings={}), blobs)).encode()
     body = struct.pack("<Q", len(text)) + text + b"".join(blobs)
     target = Path(path)
-    draft = target.with_name(f"{target.name}.{os.getpid()}.part")
+    draft = target.with_name(f"{secrets.token_hex(8)}.part")  # its own: others may be writing the same file
     try:
         draft.write_bytes(_MAGIC + hashlib.blake2b(body, digest_size=_DIGEST).digest() + body)
         os.replace(draft, target)
@@ -76,7 +81,7 @@ def load_program(path: str | os.PathLike[str]) -> Program:
     try:
         (length,) = struct.unpack_from("<Q", body)
         program = _object(json.loads(body[8 : 8 + length]), memoryview(body)[8 + length :])
-    except (ValueError, KeyError, TypeError, IndexError, struct.error, RecursionError) as error:
+    except (SuppleError, ValueError, ArithmeticError, LookupError, TypeError, struct.error, RecursionError) as error:
         raise LibraryError(f"{path} is not a compiled program: {error}") from error
     if not isinstance(program, Program):
         raise LibraryError(f"{path} is not a compiled program")
@@ -121,13 +126,38 @@ def _object(value: Any, blobs: memoryview) -> Any:
         return tuple(_object(item, blobs) for item in value)
     if not isinstance(value, dict):
         return value
+    if len(value) != 1:
+        raise ValueError(f"expected one kind of value, found {', '.join(value) or 'none'}")
     ((kind, content),) = value.items()
     if kind == "bytes":
         return _blob(blobs, *content)
     if kind == "array":
         dtype, shape, start, size = content
         return np.frombuffer(_blob(blobs, start, size), dtypes.to_numpy(dtype)).reshape(shape)
-    return _CLASSES[kind](**{name: _object(item, blobs) for name, item in content.items()})
+    if kind not in _CLASSES or not isinstance(content, dict):
+        raise ValueError(f"unknown kind of value {kind!r}")
+    fields = {name: _object(item, blobs) for name, item in content.items()}
+    for name, hint in _hints(_CLASSES[kind]).items():
+        if name in fields and not _fits(fields[name], hint):
+            raise ValueError(f"{kind}.{name}: expected {hint}, found {fields[name]!r:.40}")
+    return _CLASSES[kind](**fields)
+
+
+@functools.cache
+def _hints(cls: type) -> Mapping[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of a field's type: compiled code relies on what it says."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return any(_fits(value, part) for part in args)
+    if origin is tuple:
+        kinds = [args[0]] * len(value) if args[1:] == (...,) and isinstance(value, tuple) else args
+        return isinstance(value, tuple) and len(value) == len(kinds) and all(map(_fits, value, kinds))
+    kind = origin or hint
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
 def _blob(blobs: memoryview, start: int, size: int) -> bytes:

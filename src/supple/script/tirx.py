@@ -193,8 +193,7 @@ def Broadcast(value: ExprLike, lanes: Any) -> Expr:
 def Shuffle(vectors: Sequence[ExprLike], indices: Sequence[ExprLike]) -> Expr:
     """The elements of some vectors, joined and chosen by number; one index gives a scalar. Raises ``TypeError`` for
     vectors of several element dtypes and indices that are no literals, ``ValueError`` for an index out of range."""
-    parts = [v if isinstance(v, Expr) else _expr.const(v) for v in vectors]
-    return _expr.Shuffle(tuple(parts), tuple(i if isinstance(i, Expr) else _expr.const(i) for i in indices))
+    return _expr.Shuffle(vectors, indices)  # type: ignore[arg-type]  # numbers and lists become nodes and tuples
 
 
 ramp, broadcast = Ramp, Broadcast
