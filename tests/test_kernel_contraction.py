@@ -366,3 +366,12 @@ def test_few_columns_are_rows_of_the_transposed_product(layout: tuple[str, str],
 def test_a_matrix_times_a_vector_reads_the_matrix_along_its_rows() -> None:
     assert "T.Shuffle" in schedule_func(matmul(dims=("M", 1, 64)), target("llvm -mcpu=haswell")).script()
     assert "T.Shuffle" not in schedule_func(matmul(dims=("M", 6, 64)), target("llvm -mcpu=haswell")).script()
+
+
+def test_rows_are_copied_only_for_many_panels() -> None:
+    def copies(rows: int, cores: int) -> bool:
+        func = matmul(dims=(rows, 1024, 1024))
+        return "rows = T.alloc_buffer" in schedule_func(func, target(f"llvm -mcpu=haswell -num-cores={cores}")).script()
+
+    assert [copies(32, cores) for cores in (1, 2, 8)] == [False] * 3  # each copy would serve four panels
+    assert [copies(512, cores) for cores in (1, 2, 8)] == [True] * 3

@@ -189,11 +189,20 @@ class ContractionRule(Operands):
     def _panels_at_a_time(self, tile: Tile) -> tuple[int, Expr]:
         """How many panels a block has at most, and how many it has. They are read once for each tile of rows: where
         there are few tiles, from the second-level cache; where there are many, from the next as fast as needed."""
-        size = dtypes.nbytes(self.c.dtype) * tile.columns * self._depth(tile)
         cores = max(1, self.target.cores)
-        large = max(1, max(self.target.l2_bytes, min(PANELS_BYTES, self.target.l3_bytes // 2)) // size)
-        small = min(large, max(1, self.target.l2_bytes // 2 // size) * cores)
+        caches = max(self.target.l2_bytes, min(PANELS_BYTES, self.target.l3_bytes // 2))
+        large = max(1, caches // self._panel_bytes(tile))
+        # panels that are packed here should still be in the caches when they are used; of others each unit may have all
+        each = 1 if cores == 1 or self.c.panel is None else BLOCKS_EACH
+        small = min(large, self._panels_of_few_rows(tile) * cores * each)
         return large, L.choose(self._rows_to_share(tile), L.number(large), L.number(small))
+
+    def _panel_bytes(self, tile: Tile) -> int:
+        return dtypes.nbytes(self.c.dtype) * tile.columns * self._depth(tile)
+
+    def _panels_of_few_rows(self, tile: Tile) -> int:
+        """How many panels fill half of the second-level cache."""
+        return max(1, self.target.l2_bytes // 2 // self._panel_bytes(tile))
 
     def _rows_to_share(self, tile: Tile) -> Expr | bool:
         """Whether there are rows enough for threads to share them."""
@@ -225,6 +234,8 @@ class ContractionRule(Operands):
         per_group = sizes.bind("per_group", L.plain(E.Max(L.ratio(panels, wanted_groups), L.number(1))))
         groups = sizes.bind("groups", L.ratio(panels, per_group))
 
+        at_once = self._panels_of_few_rows(tile) if self._rows_to_share(tile) is False else None
+
         def block_of(unit: Expr) -> Stmt:
             own_sizes = L.Sizes()
             first = own_sizes.bind("first", L.mul(L.quotient(unit, groups), per_block))
@@ -236,7 +247,7 @@ class ContractionRule(Operands):
                 """One tile of rows with the panels."""
                 own = None if part is None else part(number)
                 shape = Tile(height, tile.vectors, tile.lanes)
-                copy, left = self._rows_of_left(at, shape, row, own, self._depth(tile))
+                copy, left = self._rows_of_left(at, shape, row, own, self._depth(tile), at_once)
                 return L.block(copy, L.loop("jo", here, lambda jo: self._micro(
                     at, shape, row, L.add(first_panel, panel, jo), source, own, left=left)))  # fmt: skip
 

@@ -132,8 +132,9 @@ class Operands:
 
     # ---------------------------------------------------------------------------------------------------------- packing
 
-    def _copies_rows(self) -> bool:
-        """Whether there are panels enough for a copy of a tile's rows of the left operand to pay."""
+    def _copies_rows(self, at_once: int | None) -> bool:
+        """Whether there are panels enough for a copy of a tile's rows of the left operand to pay; a copy serves
+        ``at_once`` of them if that is known to be fewer than all."""
         columns, load = L.constant(self.N), operand_load(self.c.left)
         if self.pairs or columns is None:
             return True
@@ -143,15 +144,16 @@ class Operands:
             least = GATHERED_PANELS
         else:
             least = COPIED_PANELS
-        return columns >= least * self.many.columns
+        panels = columns // self.many.columns
+        return (panels if at_once is None else min(panels, at_once)) >= least
 
     def _rows_of_left(
-        self, at: dict[Var, Expr], tile: Tile, row: Expr, part: Part | None, depth: int
+        self, at: dict[Var, Expr], tile: Tile, row: Expr, part: Part | None, depth: int, at_once: int | None
     ) -> tuple[Stmt, Callable[[Expr, Expr], Expr] | None]:
         """The loops that copy a tile's rows of the left operand (a part of them along k, of ``depth`` at most; what is
         multiplied at once lies together), and what reads the copy at a row of the tile and a ``k`` of the part; None
         where rows are read as they are."""
-        if not self._copies_rows():
+        if not self._copies_rows(at_once):
             return SeqStmt(()), None
         first, count = self._extent(part)
         copies = Buffer("rows", (L.number(depth), L.number(tile.rows)), self.c.dtype)
