@@ -79,7 +79,8 @@ def test_alternatives_and_constraints() -> None:
     assert matches(is_op("relax.concat")(wildcard()).has_attr({"axis": 0}), "lv3")
     assert not matches(is_op("relax.concat")(wildcard()).has_attr({"axis": 1}), "lv3")
     assert matches(is_op("relax.multiply")(wildcard(), is_const()), "lv4")
-    assert matches(is_var("lv"), "lv") and not matches(is_var("lw"), "lv")
+    assert not matches(is_var("lv"), "lv")  # its value is known, so it stands for that
+    assert is_var("lv").match(BY_NAME["lv"]) and not is_var("lw").match(BY_NAME["lv"])
 
 
 def test_the_same_pattern_matches_the_same_expression() -> None:
