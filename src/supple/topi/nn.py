@@ -351,7 +351,9 @@ def lrn(
     before = [reach if n == along else 0 for n in range(data.ndim)]
     padded = pad(apply(relax_op.multiply, data, data), before)
     k = te.reduce_axis((0, size), "k")
-    sums = te.compute(data.shape, lambda *i: te.sum(padded[(*i[:along], i[along] + k.var, *i[along + 1 :])], k), "lrn_sums")
+    sums = te.compute(
+        data.shape, lambda *i: te.sum(padded[(*i[:along], i[along] + k.var, *i[along + 1 :])], k), "lrn_sums"
+    )
     scaled = apply(relax_op.add, apply(relax_op.multiply, sums, alpha / size), float(bias))
     return named(apply(relax_op.divide, data, apply(relax_op.power, scaled, float(beta))), "T_lrn")
 
