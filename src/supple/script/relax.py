@@ -10,11 +10,10 @@ import sys as _sys
 from collections.abc import Sequence
 from typing import Any as _Value
 
-import numpy as _np
-
 import supple.ops  # noqa: F401  (declares the operators)
 from supple.base.errors import NotSupportedError
 from supple.base.registry import did_you_mean
+from supple.build import functions as _functions
 from supple.ir import expr as _expr
 from supple.ir import graph as _graph
 from supple.ir import types as _ir_types
@@ -82,19 +81,7 @@ def const(value: _Value, dtype: _Value = None) -> Expr:
     As in Relax, arrays of float64 and int64 become float32 and int32 where no dtype is given; ``OverflowError`` for an
     integer that does not fit.
     """
-    return _graph.constant(*_narrowed(value)) if dtype is None else _graph.constant(value, as_dtype(dtype, "R.const"))
-
-
-def _narrowed(value: _Value) -> tuple[_Value, str | None]:
-    if not hasattr(value, "dtype") or str(value.dtype) not in ("int64", "float64"):
-        return value, None
-    array = value if isinstance(value, (_np.ndarray, _np.generic)) else _np.asarray(value.numpy())
-    if str(array.dtype) == "float64":
-        return array, "float32"
-    limits = _np.iinfo("int32")
-    if array.size and (array.min() < limits.min or array.max() > limits.max):
-        raise OverflowError('R.const: int64 values become int32, where they do not fit: say dtype="int64"')
-    return array, "int32"
+    return _functions.const(value, None if dtype is None else as_dtype(dtype, "R.const"))
 
 
 def shape(value: _Value) -> Expr:
