@@ -191,3 +191,37 @@ def test_views_by_every_name() -> None:
     for shape in ((2, 3, 2), (0, 3, 2), (2, 0, 2)):
         wanted, actual = outcomes(mod, vm, "main", (array(*shape),))
         assert [a.shape for a in actual] == [w.shape for w in wanted]
+
+
+def test_inner_dimensions_that_nothing_relates() -> None:
+    module = from_source("""
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor(("n", "m"), "float32"), w: R.Tensor((3, 2), "float32"), v: R.Tensor(("k", "j"), "float32")):
+        with R.dataflow():
+            a = R.matmul(x, w)
+            b = R.einsum((x, v), subscripts="ij,jk->ik")
+            R.output(a, b)
+        return (a, b)
+""")
+    x, w, v = (np.arange(6, dtype="float32").reshape(s) for s in ((2, 3), (3, 2), (3, 2)))
+    main = supple.compile(module)["main"]
+    for run in (main, lambda *args: Interpreter(module).run("main", *args)):
+        for found in flat(run(x, w, v)):
+            np.testing.assert_array_equal(found, x @ w)
+        for bad in ((x[:, :2].copy(), w, v[:2].copy()), (x, w, v[:2].copy())):
+            with pytest.raises(ExecutionError):
+                run(*bad)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("R.concat((x, x), axis=None)", "tensors of one dimension"),
+        ("R.scatter_elements(x, R.zeros((2,), 'int64'), R.zeros((2,), 'float32'))", "rank of the data"),
+    ],
+)
+def test_ranks(call: str, message: str) -> None:
+    with pytest.raises(TypeCheckError, match=message):
+        from_source(f"@R.function\ndef f(x: R.Tensor((2, 3), 'float32')):\n    y = {call}\n    return y\n")

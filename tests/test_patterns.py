@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import supple
+from supple import relax
 from supple.analysis.graph import get_var2val
 from supple.analysis.patterns import (
     PatternContext,
@@ -25,8 +27,11 @@ from supple.ir.graph import Function
 from supple.ir.module import IRModule
 from supple.ir.op import Op
 from supple.ir.structural import assert_structural_equal
+from supple.passes.pattern_rewriter import PatternMatchingRewriter
 from supple.passes.rewrite_patterns import rewrite_bindings, rewrite_call
 from supple.script import from_source
+from supple.script import ir as I
+from supple.script import relax as R
 
 
 def parse(body: str) -> Function:
@@ -79,7 +84,8 @@ def test_alternatives_and_constraints() -> None:
     assert matches(is_op("relax.concat")(wildcard()).has_attr({"axis": 0}), "lv3")
     assert not matches(is_op("relax.concat")(wildcard()).has_attr({"axis": 1}), "lv3")
     assert matches(is_op("relax.multiply")(wildcard(), is_const()), "lv4")
-    assert matches(is_var("lv"), "lv") and not matches(is_var("lw"), "lv")
+    assert not matches(is_var("lv"), "lv")  # its value is known, so it stands for that
+    assert is_var("lv").match(BY_NAME["lv"]) and not is_var("lw").match(BY_NAME["lv"])
 
 
 def test_the_same_pattern_matches_the_same_expression() -> None:
@@ -268,3 +274,61 @@ def test_arguments_of_calls_in_a_context_stand_for_different_variables() -> None
         grown, product = is_op("relax.exp")(wildcard()), is_op("relax.multiply")
         grown >> product(wildcard(), is_op("relax.add")(same, same))  # a is the exponential's wildcard
         assert ctx.match_dfb(block) is None
+
+
+def test_matches_are_values_and_rewriting_uses_their_variables() -> None:
+    @R.function(private=True)
+    def chain(x: R.Tensor((4,), "float32")):
+        with R.dataflow():
+            a = R.exp(x)
+            b = R.cos(a)
+            c = R.sin(b)
+            R.output(c)
+        return c
+
+    inner = is_op("relax.exp")(wildcard())
+    outer = is_op("relax.cos")(inner)
+    found: list[type] = []
+
+    def tan(_: object, matches: dict) -> object:  # type: ignore[type-arg]
+        found.append(type(matches[inner]))
+        return relax.op.tan(matches[inner])
+
+    rewritten = rewrite_call(outer, tan, chain)
+    assert found == [relax.Call]
+    assert [str(b.value) for b in rewritten.body.blocks[0].bindings] == ["R.exp(x)", "R.tan(a)", "R.sin(b)"]
+
+    any_value = wildcard()
+    shorter = rewrite_call(is_op("relax.cos")(any_value), lambda _, m: m[any_value], chain)
+    assert [str(b.value) for b in shorter.body.blocks[0].bindings] == ["R.exp(x)", "R.sin(a)"]
+
+
+def test_a_value_of_a_dataflow_block_is_computed_again_outside() -> None:
+    @R.function(private=True)
+    def two(x: R.Tensor((4,), "float32")):
+        with R.dataflow():
+            a = R.exp(x)
+            b = R.cos(a)
+            R.output(b)
+        return R.sin(b)
+
+    value = is_op("relax.exp")(wildcard())
+    whole = is_op("relax.sin")(is_op("relax.cos")(value))
+    rewritten = rewrite_call(whole, lambda _, m: relax.op.tan(m[value]), two)
+    relax.analysis.well_formed(supple.IRModule({"main": rewritten}))
+    assert "R.tan" in str(rewritten) and "R.cos" not in str(rewritten)
+
+
+def test_rewriters_are_passes() -> None:
+    p, q = wildcard(), wildcard()
+    first = PatternMatchingRewriter.from_pattern(is_op("relax.nn.relu")(p), lambda _, m: relax.op.tanh(m[p]))
+    second = PatternMatchingRewriter.from_pattern(is_op("relax.tanh")(q), lambda _, m: relax.op.sin(m[q]))
+
+    @I.ir_module
+    class Relu:
+        @R.function
+        def main(x: R.Tensor((4,), "float32")):
+            return R.nn.relu(x)
+
+    made = supple.transform.Sequential([first, second])(Relu)
+    assert "R.sin(x)" in made.script() and "relu" not in made.script()

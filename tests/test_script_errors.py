@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from supple.base.errors import DiagnosticError, InternalError, NotSupportedError, TypeCheckError
@@ -209,7 +210,7 @@ GRAPH = [
     ("return R.exp(x, axis=1)", "R.exp(x, axis=1)", "has no parameter 'axis'"),
     ("return R.exp()", "R.exp()", "parameter x is missing"),
     ("return R.add(x, s)", None, "takes a tensor"),
-    ("return R.matmul(x, x)", "R.matmul(x, x)", None),
+    ("return R.matmul(x, R.zeros((3, 4), 'float32'))", "R.matmul(x, R.zeros((3, 4), 'float32'))", None),
     ("y: R.Tensor((5,), 'float32') = R.exp(x)\nreturn y", None, 'R.Tensor((5,), dtype="float32")'),
     ("y = R.const(1, 'float33')\nreturn y", "R.const(1, 'float33')", "unknown dtype"),
     ("y: R.Tensor((4), 'float32') = R.exp(x)\nreturn y", "R.Tensor((4), 'float32')", "write (4,)"),
@@ -651,3 +652,38 @@ def test_a_plain_run_shows_the_user_s_line(tmp_path):
     assert "            lv = R.matmul(x, w)" in result.stderr
     assert "^^^^^^^^^^^^^^" in result.stderr
     assert result.stderr.count("  File ") <= 3
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("T.func_attr({'a': 1})\n    T.func_attr({'a': 1})", "given twice"),
+        ("with T.sblock('b'):\n        T.reads(A[0])\n        T.reads(A[1])\n        A[0] = 1.0", "T.reads stands"),
+        ("with T.sblock('b'):\n        T.writes(A[0])\n        T.writes(A[1])\n        A[0] = 1.0", "T.writes stands"),
+        ("with T.sblock('b'):\n        T.where(A[0] > 0)\n        T.where(A[1] > 0)\n        A[0] = 1.0",
+         "T.where stands"),
+    ],
+)  # fmt: skip
+def test_what_a_function_says_twice(body: str, message: str) -> None:
+    with pytest.raises(DiagnosticError, match=message):
+        from_source(f"@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((2,), 'float32')):\n    {body}\n    A[0] = 1.0\n")
+
+
+def test_what_a_module_says_twice() -> None:
+    function = "    @R.function\n    def f(x: R.Tensor((2,), 'float32')):\n        {}return x\n"
+    twice = "R.func_attr({'a': 1})\n        R.func_attr({'a': 2})\n        "
+    with pytest.raises(DiagnosticError, match="given twice"):
+        from_source("@I.ir_module\nclass M:\n" + function.format(twice))
+    with pytest.raises(DiagnosticError, match="already"):
+        from_source(
+            "@I.ir_module\nclass M:\n    I.module_attrs({'a': 1})\n    I.module_attrs({'b': 1})\n" + function.format("")
+        )
+
+
+def test_constants_without_a_dtype() -> None:
+    assert R.const(np.array([1.5])).ty == R.Tensor((1,), "float32")
+    assert R.const(np.array([1, 2])).ty == R.Tensor((2,), "int32")
+    assert R.const(np.array([1], "int16")).ty == R.Tensor((1,), "int16")
+    assert R.const(np.array([1, 2]), "int64").ty == R.Tensor((2,), "int64")
+    with pytest.raises(OverflowError, match="int64"):
+        R.const(np.array([1 << 40]))

@@ -246,3 +246,90 @@ def test_results_have_topis_names(function: Any, name: str) -> None:
         bb.emit_func_output(bb.emit_te(function, x, primfunc_name_hint="made"))
     loop = bb.get()["made"]
     assert loop.params[-1].name == name and f'T.sblock("{name}")' in loop.script()
+
+
+def test_more_arithmetic_and_shapes() -> None:
+    a, b = X[:, :4], Y[:, 1:]
+    check(lambda p, q: topi.einsum("ij,kj->ik", p, q), (a, b), a @ b.T)
+    check(lambda p, q: topi.tensordot(p, q, ([0, 1], [0, 1])), (a, b), np.tensordot(a, b, ([0, 1], [0, 1])))
+    check(lambda p, q: topi.tensordot(p, q, 1), (a.T.copy(), b), np.tensordot(a.T, b, 1))
+    for name, reference in (("log2", np.log2), ("log10", np.log10), ("fast_exp", np.exp), ("fast_tanh", np.tanh)):
+        check(getattr(topi, name), (X,), reference(X))
+    check(lambda p: topi.reinterpret(p, "int32"), (X,), X.view("int32"))
+    check(topi.shape, (IMAGE,), np.array([2, 3, 6, 7], "int32"))
+    check(topi.tensor_size, (X,), np.array(15, "int32"))
+    check(lambda p: topi.layout_transform(p, "NCHW", "NHWC"), (IMAGE,), IMAGE.transpose(0, 2, 3, 1))
+    blocks = np.pad(IMAGE, [(0, 0), (0, 1), (0, 0), (0, 0)]).reshape(2, 2, 2, 6, 7).transpose(0, 1, 3, 4, 2)
+    check(lambda p: topi.layout_transform(p, "NCHW", "NCHW2c"), (IMAGE,), blocks)
+    check(
+        lambda p: topi.layout_transform(p, "NCHW2c", "NHWC"),
+        (blocks,),
+        np.pad(IMAGE, [(0, 0), (0, 1), (0, 0), (0, 0)]).transpose(0, 2, 3, 1),
+    )
+    places = np.array([0, 7, 14, 3], "int32")
+    check(
+        topi.unravel_index,
+        (places, np.array([3, 5], "int32")),
+        np.stack(np.unravel_index(places, (3, 5))).astype("int32"),
+    )
+    windows = np.lib.stride_tricks.sliding_window_view(X, (2, 3))[::1, ::2]
+    check(lambda p: topi.sliding_window(p, 0, [2, 3], [1, 2]), (X,), windows)
+
+
+def test_more_selection() -> None:
+    lengths = np.array([1, 3, 0, 2, 3], "int32")
+    masked = np.where(np.arange(3)[:, None] < lengths[None, :], X, np.float32(-1))
+    check(lambda d, n: topi.sequence_mask(d, n, -1.0, 0), (X, lengths), masked)
+    reversed_rows = np.array([[*row[:n][::-1], *row[n:]] for row, n in zip(X, (2, 5, 0), strict=True)])
+    check(lambda d, n: topi.reverse_sequence(d, n, 1, 0), (X, np.array([2, 5, 0], "int32")), reversed_rows)
+    rows, columns = np.array([0, 2], "int64"), np.array([1, 4], "int64")
+    check(lambda d, r, c: topi.index_tensor(d, [r, c]), (X, rows, columns), X[rows, columns])
+    put = X.copy()
+    put[rows, columns] = [7, 8]
+    new = np.array([7, 8], "float32")
+    check(lambda d, r, c, v: topi.index_put(d, [r, c], v), (X, rows, columns, new), put)
+    check(lambda d, i, u: topi.scatter_nd(d, i, u, "update"), (X, np.stack([rows, columns]), new), put)
+    edges = np.sort(X[0])
+    check(lambda e, v: topi.searchsorted(e, v, True), (edges, Y), np.searchsorted(edges, Y, "right"))
+
+
+def test_more_nn_and_images() -> None:
+    squares = np.pad(IMAGE**2, [(0, 0), (1, 1), (0, 0), (0, 0)])
+    sums = squares[:, :-2] + squares[:, 1:-1] + squares[:, 2:]
+    check(lambda p: topi.nn.lrn(p, 3, 1, 0.5, 0.75, 2), (IMAGE,), IMAGE / (2 + 0.5 / 3 * sums) ** 0.75)
+    small = IMAGE[:, :, :, :6].copy()
+    apart = small.reshape(2, 3, 3, 2, 3, 2).transpose(0, 3, 5, 1, 2, 4).reshape(2, 12, 3, 3)
+    check(lambda p: topi.nn.space_to_depth(p, 2), (small,), apart)
+    check(lambda p: topi.nn.depth_to_space(p, 2), (apart,), small)
+    check(
+        lambda p: topi.nn.depth_to_space(p, 2, "NHWC"),
+        (apart.transpose(0, 2, 3, 1).copy(),),
+        small.transpose(0, 2, 3, 1),
+    )
+    other = apart.reshape(2, 2, 2, 3, 3, 3).transpose(0, 3, 1, 2, 4, 5).reshape(2, 12, 3, 3)
+    check(lambda p: topi.nn.depth_to_space(p, 2, mode="CDR"), (other,), small)
+    scale = np.array([1, 2, 3], "float32")
+    each = scale[None, :, None, None]
+    check(topi.nn.scale_shift_nchw, (IMAGE, scale, scale), IMAGE * each + each)
+    nearest_options = {
+        "method": "nearest_neighbor",
+        "coordinate_transformation_mode": "asymmetric",
+        "rounding_method": "floor",
+    }
+    nearest = IMAGE.repeat(2, 2).repeat(2, 3)
+    check(lambda p: topi.image.resize2d(p, None, [12, 14], **nearest_options), (IMAGE,), nearest)
+    rois = np.array([[0, 0, 0, 6, 5]], "float32")
+    pooled = IMAGE[:1].max((2, 3), keepdims=True)
+    check(lambda p, r: topi.vision.roi_pool_nchw(p, r, [1, 1], 1.0), (IMAGE, rois), pooled)
+
+
+def test_utils() -> None:
+    n = tirx.Var("n", "int64")
+    assert topi.utils.get_const_tuple([tirx.IntImm("int64", 3), n]) == (3, n)
+    assert topi.utils.get_const_int(tirx.IntImm("int32", 4) + 2) == 6
+    with pytest.raises(ValueError, match="constant"):
+        topi.utils.get_const_int(n)
+    assert topi.utils.is_dynamic_shape([n, 2]) and not topi.utils.is_dynamic_shape([2, 3])
+    assert topi.tag.is_injective(topi.tag.BROADCAST) and not topi.tag.is_broadcast(topi.tag.INJECTIVE)
+    with pytest.raises(ValueError, match="layouts"):
+        topi.layout_transform(te.placeholder((2, 3)), "NC", "NCH")

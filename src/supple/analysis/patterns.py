@@ -30,14 +30,21 @@ Matches = dict["DFPattern", Expr]
 
 
 class Matcher:
-    """One attempt: what each pattern stands for so far. `mark` and `back` undo for alternatives."""
+    """One attempt: what each pattern stands for so far. `mark` and `back` undo for alternatives.
 
-    def __init__(self, var2val: Bindings | None = None) -> None:
+    ``through``: a variable with a known value is that value, for every pattern, so matches are values and no pattern
+    of a variable finds it.
+    """
+
+    def __init__(self, var2val: Bindings | None = None, through: bool = False) -> None:
+        self.through = through
         self.values = {id(var): value for var, value in (var2val or {}).items()}
         self.memo: Matches = {}
         self.journal: list[DFPattern] = []
 
     def match(self, pattern: DFPattern, expr: Expr) -> bool:
+        if self.through:
+            expr = self.value(expr)
         known = self.memo.get(pattern)
         if known is not None:
             return known is expr or self.value(known) is self.value(expr)
@@ -84,12 +91,12 @@ class DFPattern:
         return is_tuple_get_item(self, index)
 
     def match(self, expr: Expr, var2val: Bindings | None = None) -> bool:
-        """Whether the pattern matches."""
-        return Matcher(var2val).match(self, expr)
+        """Whether the pattern matches; a variable that ``var2val`` knows stands for its value."""
+        return Matcher(var2val, through=True).match(self, expr)
 
     def extract_matched_expr(self, expr: Expr, var2val: Bindings | None = None) -> Matches | None:
-        """What each part of the pattern matched, or None."""
-        matcher = Matcher(var2val)
+        """What each part of the pattern matched, or None. A variable that ``var2val`` knows stands for its value."""
+        matcher = Matcher(var2val, through=True)
         return dict(matcher.memo) if matcher.match(self, expr) else None
 
     # combining

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from supple.base.errors import DiagnosticError
 from supple.base.registry import did_you_mean
 from supple.build.functor import PyExprMutator
@@ -35,8 +37,25 @@ from supple.sym.relate import bind_parameters, defined_symbols
 
 
 def const(value: Any, dtype: str | None = None) -> Constant:
-    """A tensor constant: a number, nested list, numpy array or `Tensor`; see `supple.ir.graph.constant`."""
-    return constant(value.numpy() if hasattr(value, "numpy") else value, dtype)
+    """A tensor constant: a number, nested list, numpy array or `Tensor`; see `supple.ir.graph.constant`.
+
+    As in Relax, float64 and int64 arrays become float32 and int32 where no dtype is given; ``OverflowError`` for an
+    integer that does not fit.
+    """
+    given = value.numpy() if hasattr(value, "numpy") else value
+    return constant(given, dtype) if dtype is not None else constant(*_narrowed(given))
+
+
+def _narrowed(value: Any) -> tuple[Any, str | None]:
+    if not hasattr(value, "dtype") or str(value.dtype) not in ("int64", "float64"):
+        return value, None
+    array = np.asarray(value)
+    if str(array.dtype) == "float64":
+        return array, "float32"
+    limits = np.iinfo("int32")
+    if array.size and (array.min() < limits.min or array.max() > limits.max):
+        raise OverflowError('const: int64 values become int32, where they do not fit: say dtype="int64"')
+    return array, "int32"
 
 
 def prim_value(value: Any, dtype: str | None = None) -> Expr:

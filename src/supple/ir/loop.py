@@ -45,14 +45,19 @@ def buffer_type(buffer: Var) -> BufferType:
     return buffer.ty
 
 
-class ForKind(enum.Enum):
-    """How a loop runs."""
+class ForKind(enum.IntEnum):
+    """How a loop runs; Relax's numbers."""
 
-    SERIAL = "serial"
-    PARALLEL = "parallel"
-    VECTORIZED = "vectorized"
-    UNROLLED = "unroll"
-    THREAD_BINDING = "thread_binding"
+    SERIAL = 0
+    PARALLEL = 1
+    VECTORIZED = 2
+    UNROLLED = 3
+    THREAD_BINDING = 4
+
+    @property
+    def text(self) -> str:
+        """The kind as programs and messages name it."""
+        return "unroll" if self is ForKind.UNROLLED else self.name.lower()
 
 
 class IterType(enum.Enum):
@@ -141,7 +146,7 @@ class DeclBuffer(Stmt):
     data: Expr | None = None
 
 
-_FOR_KINDS: dict[Any, ForKind] = {**dict(enumerate(ForKind)), **{kind.value: kind for kind in ForKind}}
+_FOR_KINDS: dict[Any, ForKind] = {**dict(enumerate(ForKind)), **{kind.text: kind for kind in ForKind}}
 
 
 @node

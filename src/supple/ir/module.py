@@ -85,7 +85,8 @@ class IRModule(Node):
         )
 
     def get_global_vars(self) -> list[GlobalVar]:
-        return list(self.functions)
+        """The functions' names, sorted by text."""
+        return sorted(self.functions, key=lambda var: var.name_hint)
 
     def items(self) -> list[tuple[GlobalVar, BaseFunc]]:
         """``(variable, function)`` pairs (Relax's ``functions_items``)."""

@@ -125,10 +125,10 @@ class TypePrinter:
             parts.append(self.expr(ty.shape))
         if ty.dtype is not None:
             parts.append(f"dtype={self.step(quote(ty.dtype), ty, 'dtype')}")
-        if ty.vdevice is not None:
-            parts.append(f"vdevice={self._vdevice(ty.vdevice)}")
         if ty.shape is None and ty.ndim != -1:
             parts.append(f"ndim={ty.ndim}")
+        if ty.vdevice is not None:
+            parts.append(f"vdevice={self._vdevice(ty.vdevice)}")
         return f"R.Tensor({', '.join(parts)})" if parts else "R.Tensor"
 
     def _vdevice(self, device: Any) -> str:

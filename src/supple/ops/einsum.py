@@ -17,7 +17,7 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import Sample, Tensors, fail, operator, sample
-from supple.ops.requirements import require_proved
+from supple.ops.requirements import require_equal
 from supple.ops.shapes import is_one, same_dtype
 from supple.sym.relate import tensor, tensor_dims
 
@@ -80,7 +80,7 @@ def _extents(plan: _Plan, shapes: Sequence[Sequence[Expr]]) -> dict[str, Expr]:
             if known is None or is_one(known):
                 found[label] = extent
             elif not is_one(extent):
-                require_proved(f"einsum: the dimensions named {label!r} differ", known, extent)
+                require_equal(f"einsum: the dimensions named {label!r} differ", known, extent)
     return found
 
 

@@ -173,6 +173,19 @@ def parse_layout(name: str, text: str, letters: str, spatial: int) -> Layout:
     return Layout(name, plain, plain.index(letters[0]), plain.index(letters[1]), spots, axes)
 
 
+def free_layout(name: str, text: str) -> Layout:
+    """A layout of any letters (``"NCHW16c"``, ``"OIHW"``): only `Layout.joined` and `Layout.split` mean something."""
+    pieces = list(_AXIS.finditer(text))
+    plain = "".join(piece[1] for piece in pieces if piece[1])
+    blocks = [piece[3].upper() for piece in pieces if piece[3]]
+    whole = "".join(piece[0] for piece in pieces) == text and len(set(plain)) == len(plain)
+    whole = whole and all(int(piece[2] or 1) > 0 for piece in pieces)
+    if not plain or not whole or len(set(blocks)) != len(blocks) or not set(blocks) <= set(plain):
+        fail(f"{name}: {text!r} is not a layout", "letters such as NCHW or NCHW16c", repr(text))
+    axes = tuple((plain.index(p[1]), 0) if p[1] else (plain.index(p[3].upper()), int(p[2])) for p in pieces)
+    return Layout(name, plain, 0, 0, (), axes)
+
+
 def per_dimension(name: str, what: str, value: int | Sequence[int] | None, spatial: int) -> tuple[int, ...]:
     """One number for each spatial dimension: a single one counts for all."""
     values = (value,) if isinstance(value, int) else tuple(value or ())

@@ -17,18 +17,18 @@ from supple.ir.types import TensorType
 from supple.ops.binary import add
 from supple.ops.declare import DType, fail, operator, sample
 from supple.ops.manipulate import permute_dims
-from supple.ops.requirements import require_proved
+from supple.ops.requirements import require_equal
 from supple.ops.shapes import Dims, broadcast_dims, broadcast_index, same_dtype
 from supple.sym.relate import dim_text, tensor_dims
 
 
 def _matmul_dims(a: Dims, b: Dims) -> Dims | None:
-    """The shape of ``a @ b`` by numpy's rules; refuses inner dimensions that are not proved equal."""
+    """The shape of ``a @ b`` by numpy's rules; refuses inner dimensions that differ."""
     if not a or not b:
         fail("matmul: a 0-dimensional tensor cannot be multiplied", "at least 1 dimension", "0 dimensions")
     inner_a, inner_b = a[-1], b[0] if len(b) == 1 else b[-2]
     shown = f"x2 with {dim_text(inner_a)} rows", f"{dim_text(inner_b)} rows"
-    require_proved("matmul: the inner dimensions differ", inner_a, inner_b, *shown)
+    require_equal("matmul: the inner dimensions differ", inner_a, inner_b, *shown)
     batch = broadcast_dims("matmul", a[:-2], b[:-2])
     if batch is None:
         return None

@@ -280,8 +280,10 @@ def concat(tensors: Tensors, axis: Axis = 0) -> Type:
     dtype = first.dtype if all(t.dtype is not None for t in tensors) else None
     ndim = max(t.ndim for t in tensors)
     known = [tensor_dims(t) for t in tensors]
+    if axis is None and ndim > 1:
+        fail("concat: axis=None is for tensors of one dimension", "1 dimension", f"{ndim} dimensions", hint="axis=0")
     if ndim == -1:
-        return TensorType(None, dtype)
+        return TensorType(None, dtype, -1 if axis is not None else 1)
     if ndim == 0:
         fail("concat: 0-dimensional tensors have no axis", "at least 1 dimension", "0 dimensions")
     place = _concat_axis(ndim, axis)

@@ -33,15 +33,13 @@ class Requirement:
 _OPEN: ContextVar[list[Requirement] | None] = ContextVar("open requirements", default=None)
 
 
-_ASSUMED: ContextVar[list[Requirement] | None] = ContextVar("assumptions", default=None)
-
-
-def require_equal(text: str, expected: Expr, actual: Expr, shown: str | None = None) -> bool:
-    """Refuse sizes that differ, with ``shown`` as what is expected; note a requirement where the symbols decide.
-    Returns whether they are proved equal: where Relax says less of a result whose sizes are not, so do we."""
+def require_equal(text: str, expected: Expr, actual: Expr, shown: str | None = None, came: str | None = None) -> bool:
+    """Refuse sizes that differ, with ``shown`` as what is expected and ``came`` as what is given; note a
+    requirement where the symbols decide. Returns whether they are proved equal: where Relax
+    says less of a result whose sizes are not, so do we."""
     same = SHAPES.equal(expected, actual)
     if same is False:
-        fail(text, shown or dim_text(expected), dim_text(actual))
+        fail(text, shown or dim_text(expected), came or dim_text(actual))
     noted = _OPEN.get()
     if same is None and noted is not None:
         noted.append(Requirement(text, expected, actual))
@@ -70,29 +68,16 @@ def require_spread(text: str, target: Sequence[Expr], given: Sequence[Expr]) -> 
             require_equal(text, one, other, f"{dim_text(one)} or 1")
 
 
-def require_proved(text: str, expected: Expr, actual: Expr, shown: str | None = None, came: str | None = None) -> None:
-    """Refuse sizes that are not proved equal."""
-    same = SHAPES.equal(expected, actual)
-    assumed = _ASSUMED.get()
-    if same is None and assumed is not None:
-        assumed.append(Requirement(text, expected, actual))
-    elif same is not True:
-        hint = None if same is False else "use R.match_cast to relate the dimensions"
-        text += "" if same is False else " (it is not proved that they are equal)"
-        fail(text, shown or dim_text(expected), came or dim_text(actual), hint=hint)
-
-
 def assumptions_of(call: Call) -> list[Requirement]:
-    """What would have to be proved for a call, and what it asks for (see `requirements_of`). Raises as its type rule
-    does for what does not hold."""
+    """What a call asks of its operands' sizes (see `requirements_of`). Raises as its type rule does for what does not
+    hold."""
     assert isinstance(call.op, Op) and call.op.infer is not None
     assumed: list[Requirement] = []
-    tokens = _ASSUMED.set(assumed), _OPEN.set(assumed)
+    token = _OPEN.set(assumed)
     try:
         call.op.infer(call)
     finally:
-        _ASSUMED.reset(tokens[0])
-        _OPEN.reset(tokens[1])
+        _OPEN.reset(token)
     return assumed
 
 

@@ -97,6 +97,10 @@ def scatter_elements(
     a, b = tensor_dims(indices), tensor_dims(updates)
     if a is not None and b is not None:
         require_shape("scatter_elements: indices and updates must have one shape", a, b)
+    for what, ty in (("indices", indices), ("updates", updates)):
+        if -1 not in (data.ndim, ty.ndim) and data.ndim != ty.ndim:
+            fail(f"scatter_elements: {what} must have the rank of the data", f"{data.ndim} dimensions",
+                 f"{ty.ndim} dimensions")  # fmt: skip
     return data
 
 

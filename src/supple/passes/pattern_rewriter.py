@@ -16,6 +16,7 @@ from supple.ir.op import Op
 from supple.ir.structural import structural_equal
 from supple.ir.types import AnyType
 from supple.ir.walk import substitute
+from supple.passes.manager import Pass
 from supple.passes.rewrite_groups import Bound, Group, bindings_of, rewrite_group
 from supple.passes.rewrite_patterns import rewrite_call
 from supple.sym.relate import bind_parameters
@@ -23,10 +24,14 @@ from supple.sym.relate import bind_parameters
 Rewrite = Callable[[Expr, dict[DFPattern, Expr]], Expr]
 
 
-class PatternMatchingRewriter:
-    """Rewrites functions and modules: calling it with one gives the rewritten one. ``a | b`` tries both in turn."""
+class PatternMatchingRewriter(Pass):
+    """Rewrites functions and modules: calling it with one gives the rewritten one. ``a | b`` tries both in turn.
+
+    It is a pass as well, so a `Sequential` takes it.
+    """
 
     def __init__(self, rules: list[Callable[[Function], Function]]) -> None:
+        super().__init__("PatternMatchingRewriter", self._module)
         self.rules = rules
 
     @staticmethod
@@ -59,16 +64,19 @@ class PatternMatchingRewriter:
     def __call__(self, obj: Any) -> Any:
         """A rewritten copy of a graph function, or of a module with every graph function rewritten."""
         if isinstance(obj, IRModule):
-            changed = obj.clone()
-            for var, func in obj.functions.items():
-                if isinstance(func, Function):
-                    changed[var] = self(func)
-            return changed
+            return super().__call__(obj)
         if not isinstance(obj, Function):
             raise TypeError(f"a rewriter takes a function or a module, got {type(obj).__name__}")
         for rule in self.rules:
             obj = rule(obj)
         return obj
+
+    def _module(self, mod: IRModule) -> IRModule:
+        changed = mod.clone()
+        for var, func in mod.functions.items():
+            if isinstance(func, Function):
+                changed[var] = self(func)
+        return changed
 
 
 def rewriter(mod: Any) -> PatternMatchingRewriter:

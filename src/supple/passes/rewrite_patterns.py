@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from supple.analysis.patterns import DFPattern, PatternContext
 from supple.analysis.unused import remove_all_unused
 from supple.build.functor import PyExprMutator
-from supple.ir.expr import DataflowVar, Var
-from supple.ir.graph import DataflowBlock, Function, VarBinding
-from supple.ir.node import Expr
+from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var, is_scalar
+from supple.ir.graph import BindingBlock, DataflowBlock, Function, Tuple, VarBinding
+from supple.ir.node import Expr, replace
+from supple.ir.structural import structural_equal
 
 CallRewriter = Callable[[Expr, dict[DFPattern, Expr]], Expr]
 BindingsRewriter = Callable[[dict[DFPattern, Var], dict[Var, Expr]], Mapping[Var, Any]]
@@ -24,18 +25,76 @@ class _CallMutator(PyExprMutator):
         self.pattern = pattern
         self.rewriter = rewriter
         self.new_values: dict[Var, Expr] = {}
+        self.holders: dict[int, tuple[Var, Expr]] = {}  # by a value: who holds it, where that may be used
+        self.in_dataflow = False
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        known, self.holders, self.in_dataflow = self.holders, dict(self.holders), True
+        made = super().visit_dataflow_block_(block)
+        self.in_dataflow = False
+        known.update({key: held for key, held in self.holders.items() if not isinstance(held[0], DataflowVar)})
+        self.holders = known
+        return made
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
-        value = self.builder_.normalize(self.visit_expr(binding.value))
+        before = value = self.builder_.normalize(self.visit_expr(binding.value))
         for _ in range(MAX_REWRITES):
             found = self.pattern.extract_matched_expr(value, self.new_values)
             if found is None:
                 break
-            rewritten = self.builder_.normalize(self.rewriter(value, found))
+            rewritten = self.rewriter(value, found)
             if rewritten is value:
                 break
-            value = rewritten
-        self.new_values[self.reemit(binding.var, value)] = value
+            value = self.builder_.normalize(self._held(rewritten))
+        if value is not before and self._replaces(value, binding.var):
+            self.set_var_remap(binding.var, value)
+            return
+        var = self.reemit(binding.var, value)
+        self.new_values[var] = value
+        self.holders.setdefault(id(value), (var, value))
+
+    def _held(self, expr: Expr) -> Expr:
+        """An expression in which values that variables hold already are these variables: matches are values."""
+        done: dict[int, Expr] = {}
+        stack: list[tuple[Expr, bool]] = [(expr, False)]
+        while stack:
+            current, parts_done = stack.pop()
+            if id(current) in done:
+                continue
+            held = self.holders.get(id(current))
+            parts = _parts(current)
+            if held is not None or not parts:
+                done[id(current)] = current if held is None else held[0]
+            elif not parts_done:
+                stack.append((current, True))
+                stack.extend((part, False) for part in parts)
+            elif any(done[id(part)] is not part for part in parts):
+                done[id(current)] = _with_parts(current, [done[id(part)] for part in parts])
+            else:
+                done[id(current)] = current
+        return done[id(expr)]
+
+    def _replaces(self, value: Expr, var: Var) -> TypeGuard[Var]:
+        """Whether uses of ``var`` may become uses of the value: a variable of its type; outputs keep their names."""
+        if not isinstance(value, Var) or value.ty is None or var.ty is None or is_scalar(value):
+            return False
+        return (isinstance(var, DataflowVar) or not self.in_dataflow) and structural_equal(value.ty, var.ty)
+
+
+def _parts(expr: Expr) -> tuple[Expr, ...]:
+    if isinstance(expr, Call):
+        return expr.args
+    if isinstance(expr, Tuple):
+        return expr.fields
+    return (expr.tuple_value,) if isinstance(expr, TupleGetItem) else ()
+
+
+def _with_parts(expr: Expr, parts: list[Expr]) -> Expr:
+    if isinstance(expr, Call):
+        return replace(expr, args=tuple(parts))
+    if isinstance(expr, Tuple):
+        return Tuple(tuple(parts), span=expr.span)
+    return replace(expr, tuple_value=parts[0])
 
 
 MAX_REWRITES = 100
@@ -46,7 +105,8 @@ def rewrite_call(pattern: DFPattern, rewriter: CallRewriter, func: Function) -> 
     """Replace what matches, wherever a value is bound; then drop what nothing uses.
 
     ``rewriter(expr, matches)`` gets the matched value and ``{pattern: expression}``, and returns the replacement (or
-    ``expr`` itself to leave it). A replacement is matched again, at most `MAX_REWRITES` times.
+    ``expr`` itself to leave it). What a pattern inside matched is its value, not the variable that holds it; where the
+    replacement has that value, the variable is used. A replacement is matched again, at most `MAX_REWRITES` times.
     """
     rewritten = _CallMutator(pattern, rewriter).visit_expr(func)
     assert isinstance(rewritten, Function)

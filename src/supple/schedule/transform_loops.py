@@ -30,7 +30,7 @@ def _check_plain(loop: For, what: str) -> None:
     if not (isinstance(loop.min, IntImm) and loop.min.value == 0):
         raise ScheduleError(f"{what}: loop {loop.loop_var.name} does not start at 0")
     if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL):
-        raise ScheduleError(f"{what}: loop {loop.loop_var.name} is {loop.kind.value} already")
+        raise ScheduleError(f"{what}: loop {loop.loop_var.name} is {loop.kind.name.lower()} already")
 
 
 def guarded(body: Stmt, condition: Expr) -> Stmt:
@@ -165,17 +165,17 @@ def reorder(body: Stmt, loops: Sequence[For]) -> Stmt:
 
 def annotate(body: Stmt, loop: For, kind: ForKind) -> Stmt:
     """See `Schedule.unroll`, `Schedule.vectorize`, `Schedule.parallel`."""
-    _check_plain(loop, kind.value)
+    _check_plain(loop, kind.text)
     name = loop.loop_var.name
     if kind is not ForKind.PARALLEL and not isinstance(_plain(loop.extent), IntImm):
-        raise ScheduleError(f"{kind.value}: the extent of loop {name} is not a constant; split it first")
+        raise ScheduleError(f"{kind.text}: the extent of loop {name} is not a constant; split it first")
     if kind is not ForKind.UNROLLED:
         for realize in (n for n in pre_order(loop.body) if isinstance(n, SBlockRealize)):
             kinds = iteration_kind(realize, loop.loop_var)
             if kinds != {IterType.DATA_PAR}:
                 reduces = IterType.REDUCE in kinds
                 reason = "reduces over it" if reduces else "does not bind it to a data-parallel variable"
-                raise ScheduleError(f"{kind.value}: block {realize.block.name_hint} {reason} ({name})")
+                raise ScheduleError(f"{kind.text}: block {realize.block.name_hint} {reason} ({name})")
     return put(body, loop, replace(loop, kind=kind))
 
 

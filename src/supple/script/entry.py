@@ -355,6 +355,8 @@ def _module_statement(evaluator: Evaluator, statement: ast.Expr, attrs: dict[str
         raise evaluator.error(statement, "only functions, I.module_attrs and I.module_global_infos stand in a module")
     if len(value.args) != 1 or not isinstance(value.args[0], dict):
         raise evaluator.error(statement, f"{value.form.name} takes one dict")
+    if tables[value.form.name]:
+        raise evaluator.error(statement, f"{value.form.name} stands in this module already")
     try:
         tables[value.form.name].update(names_of(value.args[0], value.form.name))
     except Exception as error:

@@ -139,6 +139,15 @@ def _signature(handler: Handler) -> inspect.Signature:
     return inspect.signature(handler)
 
 
+def add_attrs(attrs: dict[str, Any], said: set[str], given: dict[str, Any], what: str) -> None:
+    """Add attributes; ``said`` holds the names that ``what`` gave before, which it must not give again."""
+    for name in given:
+        if name in said:
+            raise TypeError(f"{what}: the attribute {name!r} is given twice")
+    said.update(given)
+    attrs.update(given)
+
+
 def bind_form(call: FormCall, handler: Handler, *leading: Any) -> Any:
     """Call a form's handler; arguments that do not fit its signature raise ``TypeError`` in the form's name."""
     try:

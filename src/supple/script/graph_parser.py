@@ -19,7 +19,7 @@ from supple.ir.print_style import default_style
 from supple.ir.structural import structural_equal
 from supple.ir.types import AnyType, DeviceMesh, FuncType, PrimType, TupleType, VDevice, prim_type
 from supple.script.evaluate import Environment, describe
-from supple.script.forms import Form, FormCall, Fresh, MetaVar, bind_form
+from supple.script.forms import Form, FormCall, Fresh, MetaVar, add_attrs, bind_form
 from supple.script.graph_state import (
     GraphOptions,
     ModuleRef,
@@ -54,6 +54,7 @@ class GraphParser(SymbolEvaluator):
         self.params: list[Var] = []
         self.ret_ty: Type | None = None
         self.name = options.name or node.name
+        self.said_attrs: set[str] = set()
         self.attrs: dict[str, Any] = {} if options.private else {"global_symbol": self.name}
         self.hidden: dict[str, Span] = {}  # dataflow variables that are out of sight
         self.outputs: dict[str, ast.stmt] = {}  # R.output's names -> the statement that binds them last
@@ -281,7 +282,7 @@ class GraphParser(SymbolEvaluator):
         value = self.evaluate(statement.value)
         if isinstance(value, FormCall):
             if value.form.name == "R.func_attr":
-                self.attrs.update(bind_form(value, func_attr))
+                self._func_attr(value, statement)
                 return
             if value.form.name == "R.output":
                 self._check_output(value, statement)
@@ -293,6 +294,12 @@ class GraphParser(SymbolEvaluator):
             self.builder.emit(value, "_", None, None, self.span(statement))
         elif value is not None:
             raise self.error(statement, "the expression has no effect", hint="give it a name: x = ...")
+
+    def _func_attr(self, call: FormCall, statement: ast.stmt) -> None:
+        try:
+            add_attrs(self.attrs, self.said_attrs, bind_form(call, func_attr), call.form.name)
+        except TypeError as error:
+            raise self.convert(error, statement) from None
 
     def _check_output(self, call: FormCall, statement: ast.stmt) -> None:
         if not self.in_dataflow:

@@ -9,7 +9,6 @@ from supple.analysis.regions import infer_regions
 from supple.base.errors import InternalError, NotSupportedError, TypeCheckError
 from supple.base.source import Span
 from supple.ir.expr import (
-    And,
     IntImm,
     Let,
     Range,
@@ -42,7 +41,7 @@ from supple.ir.node import Expr, Stmt
 from supple.ir.region import distance
 from supple.ir.types import prim_type
 from supple.script.evaluate import describe
-from supple.script.forms import Declaration, EnvThread, as_dtype, as_name
+from supple.script.forms import Declaration, EnvThread, add_attrs, as_dtype, as_name
 from supple.script.loop_buffers import (
     alloc_buffer,
     alloc_local,
@@ -251,19 +250,28 @@ def _remap(p: LoopState, kinds: Any, values: Any, dtype: str | None = None) -> A
 # -------------------------------------------------------------------------------------------------- statements by call
 
 
+def _once(stands: bool, name: str) -> None:
+    """Refuse what says something about a block twice."""
+    if stands:
+        raise TypeError(f"{name} stands in this block already")
+
+
 def _reads(p: LoopState, *regions: Any) -> None:
-    p.block.reads = (p.block.reads or []) + regions_of(regions)
+    _once(p.block.reads is not None, "T.reads")
+    p.block.reads = regions_of(regions)
 
 
 def _writes(p: LoopState, *regions: Any) -> None:
-    p.block.writes = (p.block.writes or []) + regions_of(regions)
+    _once(p.block.writes is not None, "T.writes")
+    p.block.writes = regions_of(regions)
 
 
 def _where(p: LoopState, predicate: Any) -> None:
+    _once(p.block.predicate is not None, "T.where")
     given = as_expr(predicate)
     if not scalar_dtype(given).startswith("bool"):
         raise TypeCheckError("T.where takes a bool", None, "bool", scalar_dtype(given))
-    p.block.predicate = given if p.block.predicate is None else And(p.block.predicate, given)
+    p.block.predicate = given
 
 
 def _sblock_attr(p: LoopState, attrs: Any) -> None:
@@ -271,7 +279,7 @@ def _sblock_attr(p: LoopState, attrs: Any) -> None:
 
 
 def _func_attr(p: LoopState, attrs: Any) -> None:
-    p.attrs.update(names_of(attrs, "T.func_attr"))
+    add_attrs(p.attrs, p.said_attrs, names_of(attrs, "T.func_attr"), "T.func_attr")
 
 
 def _evaluate(p: LoopState, value: Any) -> Stmt:

@@ -79,7 +79,7 @@ class LoopParser(LoopState):
     def parse(self, node: ast.FunctionDef, attrs: dict[str, Any], root_block: bool = True) -> PrimFunc:
         """The loop function of a ``def``; ``attrs`` are those that its decorator says. Blocks get a root block around
         them unless ``root_block`` is false."""
-        self.attrs = dict(attrs)
+        self.attrs, self.said_attrs = dict(attrs), set()
         self.add_root = root_block
         self.declared = declared_symbols(node.body)
         self._signature(node)

@@ -141,6 +141,7 @@ class LoopState(SymbolEvaluator):
         self.ranges: dict[int, tuple[Expr, Expr]] = {}  # loop variable -> min, extent
         self.block_vars: set[int] = set()
         self.attrs: dict[str, Any] = {}
+        self.said_attrs: set[str] = set()
         self.threads: dict[int, EnvThread] = {}  # loop variable -> the thread axis that it was launched for
 
     # --------------------------------------------------------------------------------------------------- statements

@@ -13,6 +13,7 @@ from typing import Any as _Value
 import supple.ops  # noqa: F401  (declares the operators)
 from supple.base.errors import NotSupportedError
 from supple.base.registry import did_you_mean
+from supple.build import functions as _functions
 from supple.ir import expr as _expr
 from supple.ir import graph as _graph
 from supple.ir import types as _ir_types
@@ -75,8 +76,12 @@ def rewriter(rewriter_mod: _Value) -> _Value:
 
 
 def const(value: _Value, dtype: _Value = None) -> Expr:
-    """A tensor constant: ``R.const(1.0, "float32")``, ``R.const([[1, 2]])``, an array."""
-    return _graph.constant(value, None if dtype is None else as_dtype(dtype, "R.const"))
+    """A tensor constant: ``R.const(1.0, "float32")``, ``R.const([[1, 2]])``, an array.
+
+    As in Relax, arrays of float64 and int64 become float32 and int32 where no dtype is given; ``OverflowError`` for an
+    integer that does not fit.
+    """
+    return _functions.const(value, None if dtype is None else as_dtype(dtype, "R.const"))
 
 
 def shape(value: _Value) -> Expr:

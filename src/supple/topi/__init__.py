@@ -6,12 +6,23 @@ may hold symbols; operands are checked as the operator checks them.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from supple.build import te
 from supple.build.te import TensorValue
+from supple.ir.expr import EQ, LT, FloorDiv, FloorMod, Select, const, int64
+from supple.ir.expr import cast as _cast
+from supple.ir.intrinsics import intrinsic
+from supple.ir.intrinsics import reinterpret as _bits
+from supple.ops.layouts import free_layout
 from supple.relax import op as relax_op
+from supple.topi import image as image
 from supple.topi import nn as nn
+from supple.topi import tag as tag
+from supple.topi import utils as utils
+from supple.topi import vision as vision
 from supple.topi.apply import apply, apply_many, named
 
 _UNARY = (
@@ -309,6 +320,192 @@ def cumprod(
 def matmul(a: TensorValue, b: TensorValue, transp_a: bool = False, transp_b: bool = False) -> TensorValue:
     """The product of matrices."""
     return named(nn.matmul(a, b, transpose_a=transp_a, transpose_b=transp_b), "T_matmul")
+
+
+def einsum(subscripts: str, *operand: TensorValue) -> TensorValue:
+    """Einstein's sum over the subscripts that the result has not."""
+    return apply(relax_op.einsum, list(operand), subscripts=subscripts)
+
+
+def tensordot(a: TensorValue, b: TensorValue, axes: Any = 2) -> TensorValue:
+    """Products summed over axes: a number of them (the last of ``a``, the first of ``b``), or a list for each."""
+    if isinstance(axes, int):
+        left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
+    else:
+        left, right = ([one] if isinstance(one, int) else list(one) for one in axes)
+    if len(left) != len(right) or len(left) > len(string.ascii_lowercase):
+        raise ValueError(f"topi.tensordot: the axes {axes} do not pair those of the operands")
+    of_a = list(string.ascii_letters[: a.ndim])
+    of_b = list(string.ascii_letters[a.ndim : a.ndim + b.ndim])
+    summed = set()
+    for i, j in zip(left, right, strict=True):
+        of_b[j] = of_a[i]
+        summed.add(of_a[i])
+    kept = [letter for letter in (*of_a, *of_b) if letter not in summed]
+    return named(einsum(f"{''.join(of_a)},{''.join(of_b)}->{''.join(kept)}", a, b), "T_tensordot")
+
+
+# ------------------------------------------------------------------------------------------------------- more elements
+
+
+def reinterpret(x: TensorValue, dtype: str) -> TensorValue:
+    """The bits of each element as another dtype of the same width."""
+    return te.compute(x.shape, lambda *i: _bits(dtype, x[i]), "T_reinterpret")
+
+
+def log2(x: TensorValue) -> TensorValue:
+    """Logarithms to base 2."""
+    return te.compute(x.shape, lambda *i: intrinsic("log2", x[i]), "T_log2")
+
+
+def log10(x: TensorValue) -> TensorValue:
+    """Logarithms to base 10."""
+    return te.compute(x.shape, lambda *i: intrinsic("log10", x[i]), "T_log10")
+
+
+def fast_exp(x: TensorValue) -> TensorValue:
+    """`exp`: there is no faster one of less precision here."""
+    return named(apply(relax_op.exp, x), "T_fast_exp")
+
+
+def fast_tanh(x: TensorValue) -> TensorValue:
+    """`tanh`: there is no faster one of less precision here."""
+    return named(apply(relax_op.tanh, x), "T_fast_tanh")
+
+
+def fast_erf(x: TensorValue) -> TensorValue:
+    """`erf`: there is no faster one of less precision here."""
+    return named(apply(relax_op.erf, x), "T_fast_erf")
+
+
+# ------------------------------------------------------------------------------------------------------- more on shapes
+
+
+def layout_transform(array: TensorValue, src_layout: str, dst_layout: str, schedule_rule: str = "None") -> TensorValue:
+    """Axes in another layout: ``"NCHW"`` to ``"NHWC"``, ``"NCHW16c"``; 0 fills a last block that is not full."""
+    source, target = free_layout("topi.layout_transform", src_layout), free_layout("topi.layout_transform", dst_layout)
+    if source.rank != array.ndim or sorted(source.text) != sorted(target.text):
+        raise ValueError(f"topi.layout_transform: {src_layout} and {dst_layout} are not layouts of this tensor's axes")
+    plain = transpose(source.joined(array), [source.text.index(letter) for letter in target.text])
+    return named(target.split(plain), "T_layout_trans")
+
+
+def shape(array: TensorValue, dtype: str = "int32") -> TensorValue:
+    """The sizes as a tensor of one axis."""
+
+    def element(i: Any) -> Any:
+        found: Any = const(1, dtype)
+        for n, size in reversed(list(enumerate(array.shape))):
+            found = Select(EQ(i, int64(n)), _cast(dtype, size), found)
+        return found
+
+    return te.compute([array.ndim], element, "T_shape")
+
+
+def tensor_size(array: TensorValue, dtype: str = "int32") -> TensorValue:
+    """How many elements there are, as a tensor without axes."""
+    return te.compute([], lambda: _cast(dtype, utils.prod(array.shape)), "tensor_size")
+
+
+def unravel_index(indices: TensorValue, shape: TensorValue) -> TensorValue:
+    """The index of each element by its position in row-major order: one row for each axis of ``shape``."""
+    (axes,) = (utils.get_const_int(e) for e in shape.shape)
+
+    def element(axis: Any, *i: Any) -> Any:
+        rest: Any = indices[i]
+        found: Any = const(0, indices.dtype)
+        for n in reversed(range(axes)):
+            extent = _cast(indices.dtype, shape[n])
+            found = Select(EQ(axis, int64(n)), rest if n == 0 else FloorMod(rest, extent), found)
+            rest = FloorDiv(rest, extent)
+        return found
+
+    return te.compute([axes, *indices.shape], element, "T_unravel")
+
+
+def sequence_mask(data: TensorValue, valid_length: TensorValue, mask_value: float = 0, axis: int = 0) -> TensorValue:
+    """``mask_value`` from each sequence's length on; ``axis`` (0 or 1) counts time, the other batches."""
+    if axis not in (0, 1) or data.ndim < 2:
+        raise ValueError("topi.sequence_mask: axis is 0 or 1, and data has at least two axes")
+
+    def element(*i: Any) -> Any:
+        kept = LT(_cast(valid_length.dtype, i[axis]), valid_length[i[1 - axis]])
+        return Select(kept, data[i], const(mask_value, data.dtype))
+
+    return te.compute(data.shape, element, "T_sequence_mask")
+
+
+def reverse_sequence(a: TensorValue, seq_lengths: TensorValue, seq_axis: int = 1, batch_axis: int = 0) -> TensorValue:
+    """Each sequence's first elements, as many as its length says, in reverse order."""
+    along, batch = seq_axis % a.ndim, batch_axis % a.ndim
+    if along == batch:
+        raise ValueError("topi.reverse_sequence: seq_axis and batch_axis are the same axis")
+
+    def element(*i: Any) -> Any:
+        length: Any = _cast("int64", seq_lengths[i[batch]])
+        place = intrinsic("if_then_else", LT(i[along], length), length - 1 - i[along], i[along])
+        return a[(*i[:along], place, *i[along + 1 :])]
+
+    return te.compute(a.shape, element, "T_reverse_sequence")
+
+
+def sliding_window(data: TensorValue, axis: int, window_shape: Sequence[int], strides: Sequence[int]) -> TensorValue:
+    """All windows along the axes from ``axis`` on: axes of positions, then axes of each window."""
+    first = axis % data.ndim
+    rank = data.ndim - first
+    if len(window_shape) != rank or len(strides) != rank:
+        raise ValueError(f"topi.sliding_window: {rank} window sizes and strides are needed")
+    extents: Any = data.shape[first:]
+    counts = [
+        utils.simplify((size - window) // stride + 1)
+        for size, window, stride in zip(extents, window_shape, strides, strict=True)
+    ]
+
+    def element(*i: Any) -> Any:
+        places = [i[first + n] * stride + i[first + rank + n] for n, stride in enumerate(strides)]
+        return data[(*i[:first], *places)]
+
+    return te.compute([*data.shape[:first], *counts, *window_shape], element, "T_sliding_window")
+
+
+def index_put(data: TensorValue, indices: Any, values: TensorValue, accumulate: bool = False) -> TensorValue:
+    """Values written, or added, at tuples of indices, one tensor for each axis."""
+    return apply(relax_op.index_put, data, list(indices), values, accumulate=accumulate)
+
+
+def index_tensor(data: TensorValue, indices: Sequence[TensorValue]) -> TensorValue:
+    """Elements at tuples of indices, one tensor for each axis."""
+    return apply(relax_op.index_tensor, data, list(indices))
+
+
+adv_index = index_tensor
+
+
+def scatter_nd(data: TensorValue, indices: TensorValue, updates: TensorValue, mode: str) -> TensorValue:
+    """Slices written, or reduced, at tuples of indices, which the first axis of ``indices`` holds."""
+    last = transpose(indices, [*range(1, indices.ndim), 0])
+    return apply(relax_op.scatter_nd, data, last, updates, reduction=mode)
+
+
+def slice_scatter(
+    input_tensor: TensorValue, src: TensorValue, start: Any, end: Any, step: Any, axis: int
+) -> TensorValue:
+    """A slice of an axis written."""
+    return apply(relax_op.slice_scatter, input_tensor, src, start, end, step, axis=axis)
+
+
+def searchsorted(
+    sorted_sequence: TensorValue, values: TensorValue, right: bool = False, out_dtype: str = "int64"
+) -> TensorValue:
+    """Where values belong in an ascending sequence of one axis: before equal ones, or behind (``right``)."""
+    if out_dtype not in ("int32", "int64"):
+        raise TypeError("topi.searchsorted: out_dtype is int32 or int64")
+    return apply(relax_op.bucketize, values, sorted_sequence, out_int32=out_dtype == "int32", right=right)
+
+
+def hamming_window(window_size: int, periodic: bool, alpha: float, beta: float, dtype: str) -> TensorValue:
+    """``alpha - beta cos(2 pi n / N)``."""
+    return apply(relax_op.hamming_window, window_size, periodic, alpha, beta, dtype)
 
 
 def __dir__() -> list[str]:

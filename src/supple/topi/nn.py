@@ -338,3 +338,110 @@ def dilate(data: TensorValue, strides: Sequence[int], dilation_value: float = 0.
         return source if inside is True else Select(inside, source, fill)
 
     return te.compute(shape, element, "DilatedInput")
+
+
+# --------------------------------------------------------------------------------------------------- more on channels
+
+
+def lrn(
+    data: TensorValue, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75, bias: float = 2
+) -> TensorValue:
+    """``x / (bias + alpha / size * s) ** beta``, where ``s`` sums the squares of ``size`` neighbours along ``axis``."""
+    along, reach = axis % data.ndim, size // 2
+    before = [reach if n == along else 0 for n in range(data.ndim)]
+    padded = pad(apply(relax_op.multiply, data, data), before)
+    k = te.reduce_axis((0, size), "k")
+    sums = te.compute(
+        data.shape, lambda *i: te.sum(padded[(*i[:along], i[along] + k.var, *i[along + 1 :])], k), "lrn_sums"
+    )
+    scaled = apply(relax_op.add, apply(relax_op.multiply, sums, alpha / size), float(bias))
+    return named(apply(relax_op.divide, data, apply(relax_op.power, scaled, float(beta))), "T_lrn")
+
+
+def space_to_depth(data: TensorValue, block_size: int, layout: str = "NCHW") -> TensorValue:
+    """Blocks of pixels as channels (a block's place counts before the channel)."""
+    image = _channels_second(data, layout)
+    sizes: Any = image.shape
+    n, c, h, w = sizes
+    size = block_size
+
+    def element(i: Any, k: Any, y: Any, x: Any) -> Expr:
+        block, channel = k // c, k % c
+        made: Expr = image[i, channel, y * size + block // size, x * size + block % size]
+        return made
+
+    rows, columns = (SHAPES.simplify(e // size) for e in (h, w))
+    made = te.compute([n, SHAPES.simplify(c * (size * size)), rows, columns], element, "space_to_depth")
+    return _as_layout(made, layout)
+
+
+def depth_to_space(data: TensorValue, block_size: int, layout: str = "NCHW", mode: str = "DCR") -> TensorValue:
+    """Channels as blocks of pixels; in ``"DCR"`` a block's place counts before the channel, in ``"CDR"`` behind."""
+    if mode not in ("DCR", "CDR"):
+        raise ValueError("topi.nn.depth_to_space: mode is 'DCR' or 'CDR'")
+    image = _channels_second(data, layout)
+    sizes: Any = image.shape
+    n, c, h, w = sizes
+    size = block_size
+    depth = SHAPES.simplify(c // (size * size))
+
+    def element(i: Any, k: Any, y: Any, x: Any) -> Expr:
+        block = y % size * size + x % size
+        channel = block * depth + k if mode == "DCR" else k * (size * size) + block
+        made: Expr = image[i, channel, y // size, x // size]
+        return made
+
+    made = te.compute([n, depth, SHAPES.simplify(h * size), SHAPES.simplify(w * size)], element, "depth_to_space")
+    return _as_layout(made, layout)
+
+
+def _channels_second(data: TensorValue, layout: str) -> TensorValue:
+    if layout not in ("NCHW", "NHWC"):
+        raise ValueError(f"topi.nn: the layout is NCHW or NHWC, got {layout!r}")
+    return data if layout == "NCHW" else apply(relax_op.permute_dims, data, axes=[0, 3, 1, 2])
+
+
+def _as_layout(data: TensorValue, layout: str) -> TensorValue:
+    return data if layout == "NCHW" else apply(relax_op.permute_dims, data, axes=[0, 2, 3, 1])
+
+
+def scale_shift_nchw(Input: TensorValue, Scale: TensorValue, Shift: TensorValue) -> TensorValue:
+    """``x * scale + shift`` with a number of each for every channel."""
+    return te.compute(Input.shape, lambda b, c, i, j: _scaled(Input[b, c, i, j], Scale[c], Shift[c]), "ScaleShift")
+
+
+def _scaled(x: Any, scale: Any, shift: Any) -> Any:
+    return x * scale + shift
+
+
+def scale_shift_nhwc(Input: TensorValue, Scale: TensorValue, Shift: TensorValue) -> TensorValue:
+    """`scale_shift_nchw` of images whose channels are last."""
+    return te.compute(Input.shape, lambda b, i, j, c: _scaled(Input[b, i, j, c], Scale[c], Shift[c]), "ScaleShift")
+
+
+def fast_softmax(x: TensorValue, axis: int = -1) -> TensorValue:
+    """`softmax`: there is no faster one of less precision here."""
+    return softmax(x, axis)
+
+
+def nll_loss(
+    predictions: TensorValue, targets: TensorValue, weights: TensorValue, reduction: str, ignore_index: int
+) -> TensorValue:
+    """Minus the predictions at the targets, weighted."""
+    return apply(
+        relax_op.nn.nll_loss, predictions, targets, weights, reduction=reduction, ignore_index=ignore_index
+    )  # fmt: skip
+
+
+def adaptive_pool1d(data: TensorValue, output_size: Any, pool_type: str, layout: str = "NCW") -> TensorValue:
+    """Means of windows that divide a sequence into ``output_size``."""
+    if pool_type != "avg":
+        raise ValueError("topi.nn.adaptive_pool1d: pool_type is 'avg'")
+    return apply(relax_op.nn.adaptive_avg_pool1d, data, output_size=output_size, layout=layout)
+
+
+def adaptive_pool3d(data: TensorValue, output_size: Any, pool_type: str, layout: str = "NCDHW") -> TensorValue:
+    """Means of windows that divide a volume into ``output_size``."""
+    if pool_type != "avg":
+        raise ValueError("topi.nn.adaptive_pool3d: pool_type is 'avg'")
+    return apply(relax_op.nn.adaptive_avg_pool3d, data, output_size=output_size, layout=layout)

@@ -1,0 +1,83 @@
+"""``topi.image``: images in other sizes and places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from supple.build.te import TensorValue
+from supple.relax import op as relax_op
+from supple.topi.apply import apply
+
+
+def _resize(op: Any, data: TensorValue, roi: Any, size: Any, output_shape: Any, attrs: dict[str, Any]) -> TensorValue:
+    if output_shape is not None:
+        raise TypeError("topi.image.resize: output_shape is not supported; give size")
+    attrs["rounding_method"] = attrs["rounding_method"] or "round"
+    return apply(op, data, list(size), roi=None if roi is None else list(roi), **attrs)
+
+
+def resize2d(
+    data: TensorValue,
+    roi: Any,
+    size: Sequence[Any],
+    layout: str = "NCHW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    bicubic_alpha: float = -0.75,
+    bicubic_exclude: int = 0,
+    extrapolation_value: float = 0.0,
+    out_dtype: str | None = None,
+    output_shape: None = None,
+) -> TensorValue:
+    """An image in another size."""
+    attrs = {
+        "layout": layout, "method": method, "coordinate_transformation_mode": coordinate_transformation_mode,
+        "rounding_method": rounding_method, "cubic_alpha": bicubic_alpha, "cubic_exclude": bicubic_exclude,
+        "extrapolation_value": extrapolation_value, "out_dtype": out_dtype,
+    }  # fmt: skip
+    return _resize(relax_op.image.resize2d, data, roi, size, output_shape, attrs)
+
+
+def resize3d(
+    data: TensorValue,
+    roi: Any,
+    size: Sequence[Any],
+    layout: str = "NCDHW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    bicubic_alpha: float = -0.75,
+    bicubic_exclude: int = 0,
+    extrapolation_value: float = 0.0,
+    out_dtype: str | None = None,
+    output_shape: None = None,
+) -> TensorValue:
+    """A volume in another size."""
+    attrs = {
+        "layout": layout, "method": method, "coordinate_transformation_mode": coordinate_transformation_mode,
+        "rounding_method": rounding_method, "cubic_alpha": bicubic_alpha, "cubic_exclude": bicubic_exclude,
+        "extrapolation_value": extrapolation_value, "out_dtype": out_dtype,
+    }  # fmt: skip
+    return _resize(relax_op.image.resize3d, data, roi, size, output_shape, attrs)
+
+
+def affine_grid(data: TensorValue, target_shape: Sequence[Any], align_corners: bool = True) -> TensorValue:
+    """Where an affine map takes the points of a grid."""
+    return apply(relax_op.image.affine_grid, data, list(target_shape), align_corners=align_corners)
+
+
+def grid_sample(
+    data: TensorValue,
+    grid: TensorValue,
+    method: str = "bilinear",
+    layout: str = "NCHW",
+    padding_mode: str = "zeros",
+    align_corners: bool = True,
+) -> TensorValue:
+    """An image read at the points of a grid."""
+    return apply(
+        relax_op.image.grid_sample, data, grid, method=method, layout=layout, padding_mode=padding_mode,
+        align_corners=align_corners,
+    )  # fmt: skip
