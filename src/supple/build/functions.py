@@ -144,8 +144,9 @@ def _param_value(param: Var, given: Any) -> Expr:
         return given
     if isinstance(param.ty, PrimType):
         return scalar_const(given, param.ty.dtype)
-    dtype = param.ty.dtype if isinstance(param.ty, TensorType) and not hasattr(given, "dtype") else None
-    return const(given, dtype)
+    array = given.numpy() if hasattr(given, "numpy") else given
+    dtype = param.ty.dtype if isinstance(param.ty, TensorType) and not hasattr(array, "dtype") else None
+    return constant(array, dtype)  # an array keeps its dtype: the parameter's
 
 
 def _check_fits(param: Var, value: Expr) -> None:
