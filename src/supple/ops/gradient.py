@@ -282,7 +282,11 @@ def _pool_backward(average: bool) -> Op:
         pooled = plan.result_type(data)
         if pooled.shape is not None:
             _fits(name, output_grad, pooled, "the pool's result")
-        return data
+        dims = tensor_dims(data)
+        if dims is None or not plan.data.is_split:
+            return data
+        sizes = [int64(block) if block else dim for (_, block), dim in zip(plan.data.axes, dims, strict=True)]
+        return tensor(tuple(sizes), data.dtype)  # a symbol where the layout has blocks is their size
 
     plainly: Callable[..., Any] = _avg_lower if average else _max_lower
 
