@@ -13,7 +13,6 @@ import inspect
 import json
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import calls
 import operator_types
+from forked import IN_CHILDREN, evaluated
 
 import supple.relax
 from supple.base.errors import NotSupportedError
@@ -58,8 +58,9 @@ def walk(module, prefix, found, depth=0):
 print(json.dumps({"op": walk(relax.op, "", {}), "R": walk(R, "", {})}))
 """
 
-ATTRIBUTES = """
-import json, os, sys
+ATTRIBUTES = (
+    IN_CHILDREN
+    + """
 setting, texts, expressions = json.load(sys.stdin)
 import tvm
 from tvm import relax, tirx
@@ -102,26 +103,14 @@ def found_by(make):
     except BaseException as error:
         return ["refused: " + type(error).__name__, {}]
 
-def answer(make):  # in a process of its own: some expressions make the oracle abort
-    receive, send = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with os.fdopen(send, "w") as out:
-            out.write(json.dumps(found_by(make)))
-        os._exit(0)
-    os.close(send)
-    with os.fdopen(receive) as back:
-        text = back.read()
-    os.waitpid(child, 0)
-    return json.loads(text) if text else ["died", {}]
-
 env = {}
 exec(setting, env)
 found = [found_by(lambda t=t: first_call(from_source(t))) for t in texts]
-found += [answer(lambda e=e: eval(e, env)) for e in expressions]
+found += in_children(expressions, lambda e: found_by(lambda: eval(e, env)), ["died", {}], alone=True)
 with open(sys.argv[1], "w") as out:
     json.dump(found, out)
 """
+)
 
 
 ONLY_HERE = {"out_sinfo", "sinfo_args", "tir_vars", "more", "axis_separators", "input_axis_separators"}
@@ -194,21 +183,12 @@ def shown(parameters: Any) -> str:
     return ", ".join(marks.get(k, "") + n + ("" if d is None else f"={d}") for n, k, d in parameters)
 
 
-def evaluated(python: list[str], given: Any) -> Any:
-    """What `ATTRIBUTES` answers in another process."""
-    with tempfile.TemporaryDirectory() as folder:
-        script, target = Path(folder) / "script.py", Path(folder) / "found.json"
-        script.write_text(ATTRIBUTES)
-        subprocess.run([*python, str(script), str(target)], input=json.dumps(given), text=True, check=True)
-        return json.loads(target.read_text())
-
-
 def compare_attributes(python: str) -> None:
     """List calls whose attributes differ."""
     texts = [text for _, text, _ in operator_types.programs()]
     given = [calls.CALLS_PRELUDE, texts, list(calls.CALLS)]
-    theirs = evaluated([python], given)
-    ours = evaluated([sys.executable, "-m", "supple", "run", "--as-tvm"], given)
+    theirs = evaluated([python], ATTRIBUTES, given)
+    ours = evaluated([sys.executable, "-m", "supple", "run", "--as-tvm"], ATTRIBUTES, given)
     same = 0
     for what, a, b in zip([*texts, *calls.CALLS], theirs, ours, strict=True):
         if a == b:

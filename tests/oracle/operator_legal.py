@@ -9,21 +9,21 @@ Values are compared by ``tests/operator_legalized.py``. Not part of the ordinary
 from __future__ import annotations
 
 import collections
-import json
 import re
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from forked import IN_CHILDREN, evaluated
 from operator_legalized import module
 from test_ops_registry import CASES
 
-LEGALIZE = """
-import json, os, sys
+LEGALIZE = (
+    IN_CHILDREN
+    + """
 import tvm
 from tvm import relax
 from tvm.script import from_source
@@ -53,40 +53,11 @@ def answer(text):
     except BaseException as error:
         return "refused: %s: %s" % (type(error).__name__, str(error).strip()[-150:])
 
-texts = json.load(sys.stdin)
-done = []
-while len(done) < len(texts):  # in another process: some make the oracle die
-    receive, send = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(receive)
-        with os.fdopen(send, "w") as out:
-            for text in texts[len(done):]:
-                out.write(json.dumps(answer(text)) + chr(10))
-                out.flush()
-        os._exit(0)
-    os.close(send)
-    with os.fdopen(receive) as back:
-        done += [json.loads(line) for line in back]
-    os.waitpid(child, 0)
-    if len(done) < len(texts):
-        done.append("died")
+done = in_children(json.load(sys.stdin), answer, "died")
 with open(sys.argv[1], "w") as file:
     json.dump(done, file)
 """
-
-
-def evaluated(python: list[str], texts: list[str]) -> list[Any]:
-    """The calls of every module in another process."""
-    with tempfile.TemporaryDirectory() as folder:
-        script, target = Path(folder) / "script.py", Path(folder) / "found.json"
-        script.write_text(LEGALIZE)
-        order = json.dumps(texts)
-        subprocess.run(
-            [*python, str(script), str(target)], input=order, text=True, check=True, stderr=subprocess.DEVNULL
-        )
-        found: list[Any] = json.loads(target.read_text())
-        return found
+)
 
 
 def plain(calls: Any) -> str:
@@ -115,8 +86,8 @@ def main(python: str, names: list[str]) -> None:
                 text = module(op, sample, symbolic)[0].script(style="relax", show_meta=True)
                 rows.append((op.short_name, symbolic, text))
     texts = [text for _, _, text in rows]
-    theirs = evaluated([python], texts)
-    ours = evaluated([sys.executable, "-m", "supple", "run", "--as-tvm"], texts)
+    theirs = evaluated([python], LEGALIZE, texts)
+    ours = evaluated([sys.executable, "-m", "supple", "run", "--as-tvm"], LEGALIZE, texts)
     counts: collections.Counter[str] = collections.Counter()
     listed = set()
     for (name, symbolic, _), a, b in zip(rows, theirs, ours, strict=True):

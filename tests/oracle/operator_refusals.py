@@ -10,11 +10,8 @@ oracle's exception class would catch ours. Differences are listed by kind. Not p
 from __future__ import annotations
 
 import collections
-import json
 import re
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,14 +21,16 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from forked import IN_CHILDREN, evaluated
 from test_ops_registry import CASES
 
 from supple.base import dtypes
 from supple.ir.op import Op
 from supple.ops.declare import Sample, ShapeOf
 
-EVALUATE = """
-import json, os, sys
+EVALUATE = (
+    IN_CHILDREN
+    + """
 import numpy as np
 import tvm
 from tvm import relax, tirx
@@ -62,31 +61,11 @@ def value_of(text):
         return ["refused", names, str(error).strip()[-200:]]
 
 op = relax.op
-groups = json.load(sys.stdin)
-results = []
-for group in groups:  # each in a process of its own: some calls make the oracle abort
-    done = []
-    while len(done) < len(group):
-        receive, send = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(receive)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            with os.fdopen(send, "w") as out:
-                for text in group[len(done):]:
-                    out.write(json.dumps(value_of(text)) + chr(10))
-                    out.flush()
-            os._exit(0)
-        os.close(send)
-        with os.fdopen(receive) as back:
-            done += [json.loads(line) for line in back]
-        os.waitpid(child, 0)
-        if len(done) < len(group):
-            done.append(["died", []])
-    results.append(done)
+results = [in_children(group, value_of, ["died", []]) for group in json.load(sys.stdin)]
 with open(sys.argv[1], "w") as file:
     json.dump(results, file)
 """
+)
 
 OTHER_VALUES = ("None", "99", "-99", "1", "[1]", "(0, 0)", "1.5", "'bad'", "tirx.IntImm('int64', 1)", "n")
 OTHER_OPERANDS = ("relax.Var('s', R.Shape((2, 3)))", "relax.Var('t', R.Tuple(R.Tensor((2,), 'float32')))", "2", "'a'")
@@ -188,19 +167,6 @@ def groups(names: list[str]) -> list[tuple[str, list[tuple[str, str]]]]:
     return [(name, [(what, text) for text, what in texts.items()]) for name, texts in made.items()]
 
 
-def evaluated(python: list[str], texts: list[list[str]]) -> list[list[Any]]:
-    """The results in another process."""
-    with tempfile.TemporaryDirectory() as folder:
-        script, target = Path(folder) / "script.py", Path(folder) / "found.json"
-        script.write_text(EVALUATE)
-        subprocess.run(
-            [*python, str(script), str(target)],
-            input=json.dumps(texts), text=True, check=True, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        found: list[list[Any]] = json.loads(target.read_text())
-        return found
-
-
 def plain(text: str) -> str:
     """A type's text as both sides may write it: dtypes of literals, and virtual devices that no module names."""
     text = re.sub(r"T\.int64\((-?\d+)\)", r"\1", text).replace("T.Tuple(", "R.Tuple(")
@@ -224,8 +190,8 @@ def difference(theirs: Any, ours: Any) -> str | None:
 def main(python: str, names: list[str]) -> None:
     made = groups(names)
     texts = [[text for _, text in found] for _, found in made]
-    theirs = evaluated([python], texts)
-    ours = evaluated([sys.executable, "-m", "supple", "run", "--as-tvm"], texts)
+    theirs = evaluated([python], EVALUATE, texts)
+    ours = evaluated([sys.executable, "-m", "supple", "run", "--as-tvm"], EVALUATE, texts)
     counts: collections.Counter[str] = collections.Counter()
     for (_, found), a, b in zip(made, theirs, ours, strict=True):
         for (what, text), one, other in zip(found, a, b, strict=True):

@@ -21,37 +21,31 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import calls
 import compare
 import fragments
+from forked import IN_CHILDREN
 
 from supple.base.errors import SuppleError
 from supple.ir.print_style import set_default_style
 from supple.ir.structural import find_mismatch
 from supple.script import from_source
 
-_EVALUATE = """
-import json, os, sys
+_EVALUATE = (
+    IN_CHILDREN
+    + """
 setting, texts, target = json.load(sys.stdin)
 env = {}
 exec(setting, env)
-results = []
-for text in texts:  # each in a process of its own: some make the oracle abort
-    receive, send = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            value = eval(text, env)
-            result = ["ok", value.script() if hasattr(value, "script") else str(value)]
-        except BaseException as error:
-            result = ["error", f"{type(error).__name__}: {error}"[-300:]]
-        os.write(send, json.dumps(result).encode())
-        os._exit(0)
-    os.close(send)
-    with os.fdopen(receive, "rb") as pipe:
-        said = pipe.read()
-    os.waitpid(child, 0)
-    results.append(json.loads(said) if said else ["error", "the process died"])
+
+def result_of(text):
+    try:
+        value = eval(text, env)
+        return ["ok", value.script() if hasattr(value, "script") else str(value)]
+    except BaseException as error:
+        return ["error", f"{type(error).__name__}: {error}"[-300:]]
+
 with open(target, "w") as file:
-    json.dump(results, file)
+    json.dump(in_children(texts, result_of, ["error", "the process died"], alone=True), file)
 """
+)
 
 
 def evaluated(python: str, setting: str, texts: list[str]) -> list[tuple[str, str]]:
