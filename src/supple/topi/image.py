@@ -10,10 +10,12 @@ from supple.relax import op as relax_op
 from supple.topi.apply import apply
 
 
-def _resize(op: Any, data: TensorValue, roi: Any, size: Any, output_shape: Any, attrs: dict[str, Any]) -> TensorValue:
+def _resize(op: Any, data: TensorValue, roi: Any, size: Any, output_shape: Any, **attrs: Any) -> TensorValue:
+    """The operator, whose attributes are named as topi's but for these."""
     if output_shape is not None:
         raise TypeError("topi.image.resize: output_shape is not supported; give size")
     attrs["rounding_method"] = attrs["rounding_method"] or "round"
+    attrs["cubic_alpha"], attrs["cubic_exclude"] = attrs.pop("bicubic_alpha"), attrs.pop("bicubic_exclude")
     return apply(op, data, list(size), roi=None if roi is None else list(roi), **attrs)
 
 
@@ -32,12 +34,7 @@ def resize2d(
     output_shape: None = None,
 ) -> TensorValue:
     """An image in another size."""
-    attrs = {
-        "layout": layout, "method": method, "coordinate_transformation_mode": coordinate_transformation_mode,
-        "rounding_method": rounding_method, "cubic_alpha": bicubic_alpha, "cubic_exclude": bicubic_exclude,
-        "extrapolation_value": extrapolation_value, "out_dtype": out_dtype,
-    }  # fmt: skip
-    return _resize(relax_op.image.resize2d, data, roi, size, output_shape, attrs)
+    return _resize(relax_op.image.resize2d, **locals())
 
 
 def resize3d(
@@ -55,12 +52,7 @@ def resize3d(
     output_shape: None = None,
 ) -> TensorValue:
     """A volume in another size."""
-    attrs = {
-        "layout": layout, "method": method, "coordinate_transformation_mode": coordinate_transformation_mode,
-        "rounding_method": rounding_method, "cubic_alpha": bicubic_alpha, "cubic_exclude": bicubic_exclude,
-        "extrapolation_value": extrapolation_value, "out_dtype": out_dtype,
-    }  # fmt: skip
-    return _resize(relax_op.image.resize3d, data, roi, size, output_shape, attrs)
+    return _resize(relax_op.image.resize3d, **locals())
 
 
 def affine_grid(data: TensorValue, target_shape: Sequence[Any], align_corners: bool = True) -> TensorValue:
