@@ -21,6 +21,10 @@ FEW_COLUMNS_ALONG = 24
 """The same where the left operand is contiguous along its rows: it need not be turned then."""
 
 
+SHORT_SUMS = 32
+"""Sums of fewer terms are better computed several columns at a time, even where the operands lie along them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contraction:
     """What each loop of a contraction does.
@@ -53,6 +57,18 @@ class Contraction:
             return False
         last = self.nest.axis(operand_load(self.right).indices[-1])
         return last is not None and last.reduce
+
+    @property
+    def lies_along_sums(self) -> bool:
+        """Whether it is dot products of floats: one row, whose sums both operands lie along, and not short ones."""
+        depth = self.reduce[0].extent
+        if self.panel is not None or not dtypes.is_float(self.dtype):
+            return False
+        if isinstance(depth, IntImm) and depth.value < SHORT_SUMS:
+            return False
+        if any(not (isinstance(a.extent, IntImm) and a.extent.value == 1) for a in self.rows):
+            return False
+        return all(self.nest.along(operand_load(x)) is self.reduce[0] for x in (self.left, self.right))
 
     @property
     def long_rows(self) -> Axis | None:

@@ -46,6 +46,16 @@ class Nest:
         inside = {id(n) for n in pre_order(node) if isinstance(n, Var)}
         return [a for a in self.axes if id(a.var) in inside]
 
+    def innermost(self, load: BufferLoad) -> int:
+        """Which of a load's indices moves it by one element: the last one whose dimension has more than one."""
+        shape = buffer_type(load.buffer).shape
+        ones = (isinstance(d, IntImm) and d.value == 1 for d in reversed(shape))
+        return len(shape) - 1 - next((n for n, one in enumerate(ones) if not one), 0)
+
+    def along(self, load: BufferLoad) -> Axis | None:
+        """The axis along which what a load reads lies next to each other, or None."""
+        return self.axis(load.indices[self.innermost(load)]) if load.indices else None
+
 
 def read_nest(statement: Stmt) -> Nest | None:
     """The `Nest` of a statement, or None when it is anything else.

@@ -502,8 +502,12 @@ class ContractionRule(Operands):
 
     def _each(self, tile: Tile, body: Callable[[Expr, Expr], Stmt]) -> Stmt:
         """All elements of a tile, rows and vectors written out."""
+        return self._each_lane(tile, lambda r, v, lane: body(r, E.Add(E.Mul(v, L.number(tile.lanes)), lane)))
+
+    def _each_lane(self, tile: Tile, body: Callable[[Expr, Expr, Expr], Stmt]) -> Stmt:
+        """The same by row, vector, and lane of the vector."""
         return L.unrolled("r", tile.rows, lambda r: L.unrolled("cv", tile.vectors, lambda v: L.vectorized(
-            "c", tile.lanes, lambda lane: body(r, E.Add(E.Mul(v, L.number(tile.lanes)), lane)))))  # fmt: skip
+            "c", tile.lanes, lambda lane: body(r, v, lane))))  # fmt: skip
 
     # --------------------------------------------------------------------------------------------------------- few rows
 
@@ -518,7 +522,8 @@ class ContractionRule(Operands):
         tiles = [Tile(rows, max(1, vectors // rows), self.one.lanes) for rows in (1, 2, 4)]
         made = self._across(at, tiles[0])
         for tile in (*(Tile(4, 1, lanes) for lanes in self._short_vectors()), *tiles[1:]):
-            enough, wide = L.at_least(self.M, tile.rows), L.at_least(self.N, tile.columns)
+            even = self._known_columns(tile) is not None
+            enough, wide = L.at_least(self.M, tile.rows), even or L.at_least(self.N, tile.columns)
             if enough is False or wide is False:
                 continue
             both: Expr | bool = enough if wide is True else wide if enough is True else E.And(enough, wide)
@@ -541,6 +546,9 @@ class ContractionRule(Operands):
         a wide tile); the last tile ends at the last column."""
         if self._streams(tile):
             return self._streamed(at, tile.rows)
+        columns = self._known_columns(tile)
+        if columns is not None:
+            return self._evenly(at, tile, columns)
 
         def overlapping(t: Tile) -> L.Share:
             last = E.Sub(self.N, L.number(t.columns))
@@ -553,6 +561,31 @@ class ContractionRule(Operands):
         for lanes in (*self._short_vectors(), tile.lanes):
             made = L.either(L.at_least(self.N, lanes), overlapping(Tile(tile.rows, 1, lanes)), made)
         return L.either(L.at_least(self.N, tile.columns), overlapping(tile), made)
+
+    def _known_columns(self, tile: Tile) -> int | None:
+        """The number of columns, if it is known and a vector of the tile has no more lanes."""
+        columns = L.constant(self.N)
+        return None if columns is None or columns < tile.lanes else columns
+
+    def _evenly(self, at: dict[Var, Expr], tile: Tile, columns: int) -> L.Share:
+        """A known number of columns in tiles of about equal width, none wider than ``tile``; the last vector ends at
+        the last column."""
+        vectors = -(-columns // tile.lanes)
+        even = Tile(tile.rows, -(-vectors // -(-vectors // tile.vectors)), tile.lanes)
+        count = -(-vectors // even.vectors)
+        rest = Tile(tile.rows, vectors - (count - 1) * even.vectors, tile.lanes)
+
+        def whole(j: Expr) -> Stmt:
+            return self._rows_of(even, lambda i: self._direct(at, even, i, L.mul(j, even.columns)))
+
+        def last() -> Stmt:
+            first = L.number((count - 1) * even.columns)
+            return self._rows_of(rest, lambda i: self._direct(at, rest, i, first, stop=columns))
+
+        if columns == count * even.columns:
+            return L.Share.each(L.number(count), whole)
+        return L.Share.each(L.number(count), lambda j: last() if count == 1 else L.when(
+            E.LT(j, L.number(count - 1)), whole(j), last()))  # fmt: skip
 
     def _short_vectors(self) -> list[int]:
         """Lanes of shorter vectors, for results that have fewer columns than a vector has lanes."""
@@ -619,44 +652,55 @@ class ContractionRule(Operands):
 
         return L.Share(L.number(-(-columns // tile.columns)), some)
 
-    def _direct(self, at: dict[Var, Expr], tile: Tile, row: Expr, first: Expr, stream: Stream | None = None) -> Stmt:
+    def _direct(
+        self, at: dict[Var, Expr], tile: Tile, row: Expr, first: Expr, stream: Stream | None = None,
+        stop: int | None = None,
+    ) -> Stmt:  # fmt: skip
+        """One tile, B read in place: some of the reduction (``stream``) or all of it. A vector that would reach over
+        the column ``stop`` ends there."""
         acc = self._accumulator(tile)
-        begin = self._each(tile, lambda r, c: L.store(acc, (r, c), self.start(at, E.Add(row, r), E.Add(first, c))))
+
+        def column(v: Expr, lane: Expr) -> Expr:
+            start = L.add(first, L.mul(v, tile.lanes))
+            return E.Add(start if stop is None else E.Min(start, L.number(stop - tile.lanes)), lane)
+
+        def each(body: Callable[[Expr, Expr, tuple[Expr, Expr]], Stmt]) -> Stmt:
+            return self._each_lane(tile, lambda r, v, lane: body(
+                r, column(v, lane), (r, E.Add(E.Mul(v, L.number(tile.lanes)), lane))))  # fmt: skip
+
+        begin = each(lambda r, c, place: L.store(acc, place, self.start(at, E.Add(row, r), c)))
 
         def step(k: Expr) -> Stmt:
-            return self._each(tile, lambda r, c: L.store(
-                acc, (r, c), self.multiply_add(self.left(at, E.Add(row, r), k), self.right(at, k, E.Add(first, c)),
-                                               BufferLoad(acc, (r, c)))))  # fmt: skip
+            return each(lambda r, c, place: L.store(acc, place, self.multiply_add(
+                self.left(at, E.Add(row, r), k), self.right(at, k, c), BufferLoad(acc, place))))  # fmt: skip
 
-        end = self._each(tile, lambda r, c: self.finish(
-            at, E.Add(row, r), E.Add(first, c), BufferLoad(acc, (r, c))))  # fmt: skip
+        end = each(lambda r, c, place: self.finish(at, E.Add(row, r), c, BufferLoad(acc, place)))
         if stream is None:
-            sum_ = self._turned(at, tile, row, first, acc, step) if self.c.right_is_transposed else self._along_k(
+            sum_ = self._turned(at, tile, row, column, acc, step) if self.c.right_is_transposed else self._along_k(
                 self.K, step)  # fmt: skip
         else:
-            place = stream
-            sum_ = self._along_k(L.number(place.count), lambda k: step(E.Add(place.first, k)))
-            begin = L.when(place.is_first, begin, self._each(tile, lambda r, c: L.store(acc, (r, c), BufferLoad(
-                place.waiting, (place.source, E.Add(row, r), E.Add(first, c))))))  # fmt: skip
-            end = L.when(place.is_last, end, self._each(tile, lambda r, c: L.store(
-                place.waiting, (place.target, E.Add(row, r), E.Add(first, c)), BufferLoad(acc, (r, c)))))  # fmt: skip
+            waiting, source, target, start = stream.waiting, stream.source, stream.target, stream.first
+            sum_ = self._along_k(L.number(stream.count), lambda k: step(E.Add(start, k)))
+            begin = L.when(stream.is_first, begin, each(lambda r, c, place: L.store(acc, place, BufferLoad(
+                waiting, (source, E.Add(row, r), c)))))  # fmt: skip
+            end = L.when(stream.is_last, end, each(lambda r, c, place: L.store(
+                waiting, (target, E.Add(row, r), c), BufferLoad(acc, place))))  # fmt: skip
         return L.block(AllocBuffer(acc), begin, sum_, end)
 
-    def _turned(self, at: dict[Var, Expr], tile: Tile, row: Expr, first: Expr, acc: Var, step: L.Body) -> Stmt:
+    def _turned(
+        self, at: dict[Var, Expr], tile: Tile, row: Expr, column: Callable[[Expr, Expr], Expr], acc: Var, step: L.Body
+    ) -> Stmt:
         """The sums of a tile where B is contiguous along k: some steps at a time are read together and turned."""
         depth = depth_of(self.c.dtype, tile.lanes)
         if depth is None:  # gathering a vector takes more instructions than all else
             return L.loop("k", self.K, step)
 
         def square(start: Expr, v: Expr) -> Stmt:
-            def column(lane: Expr) -> Expr:
-                return L.add(L.mul(v, tile.lanes), lane)
-
             made = turned(self.c.dtype, tile.lanes, depth, lambda lane, k: self.right(
-                at, L.add(start, k), E.Add(first, column(lane))))  # fmt: skip
+                at, L.add(start, k), column(v, lane)))  # fmt: skip
 
             def add(k: Expr, r: Expr, lane: Expr) -> Stmt:
-                place = (r, column(lane))
+                place = (r, L.add(L.mul(v, tile.lanes), lane))
                 left = self.left(at, E.Add(row, r), L.add(start, k))
                 return L.store(acc, place, self.multiply_add(left, made.at(k, lane), BufferLoad(acc, place)))
 

@@ -18,7 +18,7 @@ from supple.ir.types import PrimType
 from supple.ir.walk import pre_order, transform
 from supple.schedule import loops as L
 from supple.schedule.contraction import schedule_contraction
-from supple.schedule.reduction import schedule_reduction
+from supple.schedule.reduction import schedule_dot_products, schedule_reduction
 from supple.schedule.rows import join_rows
 from supple.schedule.spatial import schedule_spatial
 from supple.sym.simplify import NON_NEGATIVE, SHAPES, UNBOUNDED, Analyzer
@@ -86,6 +86,10 @@ def _statements(
     position = 0
     while position < len(statements):
         nest, contraction = nests[position], contractions[position]
+        if contraction is not None and contraction.lies_along_sums:
+            made.append(schedule_dot_products(contraction, target))
+            position += 1
+            continue
         if contraction is not None:
             epilogue, taken = _epilogue(contraction, statements, nests, position, temporaries)
             made.append(schedule_contraction(contraction, target, epilogue))

@@ -9,6 +9,9 @@ Rows (the reduced axis is contiguous)::
         for v in range(K / 32): acc[0:32] += X[i, 32*v : 32*v+32]
         C[i] = init + (sum of acc, halving) + (the rest, in order)
 
+Dot products that share an operand (a matrix times a vector) are computed four at a time, with two vectors of partial
+sums each.
+
 Columns (the kept axis is contiguous): vectors along the kept axis, each lane summed in order. Anything else: the sum in
 a register, in order. Which partial sums there are depends on the reduced extent only, so a row's result is bitwise the
 same for every number of rows, and of threads, which share the rows (or the columns). Integers wrap, so any order is
@@ -17,8 +20,10 @@ exact; NaN propagates through extrema in any order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
+from supple.analysis.contraction import Contraction
 from supple.analysis.nest import Axis, Nest, is_independent, loads
 from supple.analysis.reduction import FMA, fma, is_same_place
 from supple.base import dtypes
@@ -33,6 +38,12 @@ from supple.schedule.spatial import lanes_of
 
 UNROLL = 4
 """Vectors of partial results side by side: enough to hide the latency of an addition."""
+
+
+TOGETHER = 4
+"""Dot products that share an operand, side by side: each of their two vectors of partial sums is one chain."""
+
+UNROLL_TOGETHER = 2
 
 
 class Update:
@@ -121,16 +132,25 @@ def schedule_reduction(nest: Nest, target: Target) -> Stmt | None:
         row = next((a for a in reversed(reduce) if rule.contiguous_along(a)), None)
         if row is not None and update.identity is not None:
             rest = [a for a in reduce if a is not row]
-            made = L.parallel_around(spatial, {}, lambda at: rule.rows(at, row, rest))
+            made = L.parallel_around(spatial, {}, lambda at: rule.rows([at], row, rest))
         else:
             made = L.parallel_around(spatial, {}, lambda at: rule.in_order(at, reduce))
     return L.block(*(AllocBuffer(b) for b in rule.buffers), L.proved(made))
 
 
+def schedule_dot_products(c: Contraction, target: Target) -> Stmt:
+    """The loops of a contraction that is dot products (see `Contraction.lies_along_sums`): several at a time, which
+    share their loads of the left operand and keep several rows of the right one coming from memory."""
+    rule = _Rule(c.nest, target, Update(c.nest.store), UNROLL_TOGETHER)
+    spatial = [axis for axis in (c.nest.axis(index) for index in c.indices) if axis is not None]
+    return L.proved(rule.few_rows(spatial, c.columns[-1], c.reduce[0]))
+
+
 class _Rule:
-    def __init__(self, nest: Nest, target: Target, update: Update) -> None:
+    def __init__(self, nest: Nest, target: Target, update: Update, unroll: int = UNROLL) -> None:
         self.nest = nest
         self.update = update
+        self.unroll = unroll
         self.lanes = lanes_of(nest, target)
         self.buffers: list[Var] = []
         self.alone = False  # no loop around the columns
@@ -143,7 +163,7 @@ class _Rule:
                 continue
             for position, index in enumerate(load.indices):
                 if any(a is axis for a in self.nest.depends(index)):
-                    if position != len(load.indices) - 1 or self.nest.axis(index) is not axis:
+                    if position != self.nest.innermost(load) or self.nest.axis(index) is not axis:
                         return False
                     varies = True
         return varies
@@ -182,13 +202,13 @@ class _Rule:
             return lambda first: self._column_tile(at, kept, reduce, first, vectors)
 
         extent = L.plain(kept.extent)
-        wide = UNROLL * self.lanes
+        wide = self.unroll * self.lanes
         tiles = L.div(extent, wide)
         after = L.mul(tiles, wide)
         vectors = L.div(L.sub(extent, after), self.lanes)
         rest = L.add(after, L.mul(vectors, self.lanes))
         return L.block(
-            (L.parallel if self.alone else L.loop)("jo", tiles, lambda j: some(UNROLL)(L.mul(j, wide))),
+            (L.parallel if self.alone else L.loop)("jo", tiles, lambda j: some(self.unroll)(L.mul(j, wide))),
             L.loop("jv", vectors, lambda j: some(1)(L.add(after, L.mul(j, self.lanes)))),
             L.loop("j", L.sub(extent, rest), lambda j: self.in_order({**at, kept.var: L.add(rest, j)}, reduce)),
         )
@@ -213,49 +233,80 @@ class _Rule:
         return L.unrolled("v", vectors, lambda v: L.vectorized(
             "lane", self.lanes, lambda lane: body(E.Add(E.Mul(v, L.number(self.lanes)), lane))))  # fmt: skip
 
-    def rows(self, at: dict[Var, Expr], row: Axis, others: list[Axis]) -> Stmt:
-        """Partial results in vectors along the reduced axis, joined by halving, then the rest in order."""
-        width = UNROLL * self.lanes
+    def few_rows(self, spatial: list[Axis], kept: Axis, row: Axis) -> Stmt:
+        """Several results of an axis at a time, the rest one by one; each has the same partial results in both."""
+        extent = L.plain(kept.extent)
+        tiles = Axis(Var(f"{kept.var.name}_o", kept.var.ty), L.ceildiv(extent, TOGETHER), False)
+
+        def tile(at: dict[Var, Expr]) -> Stmt:
+            first = L.mul(at[tiles.var], TOGETHER)
+            here = L.sub(extent, first)
+
+            def some(count: int, start: Expr) -> Stmt:
+                return self.rows([{**at, kept.var: L.add(first, start, n)} for n in range(count)], row, [])
+
+            rest = L.loop(kept.var.name, here, lambda j: some(1, j))
+            return L.when(L.at_least(here, TOGETHER), some(TOGETHER, L.number(0)), rest)
+
+        return L.parallel_around([tiles if a is kept else a for a in spatial], {}, tile)
+
+    def rows(self, places: Sequence[dict[Var, Expr]], row: Axis, others: list[Axis]) -> Stmt:
+        """Results side by side: for each, partial results in vectors along the reduced axis, joined by halving, then
+        the rest in order."""
+        width = self.unroll * self.lanes
         identity = self.update.identity
         assert identity is not None
-        acc, tail = self._local("acc", width), self._local("tail", 1)
-        zero = L.number(0)
+        numbered = [(L.number(n), at) for n, at in enumerate(places)]
+        acc = Buffer("acc", (L.number(len(places)), L.number(width)), self.update.dtype, "local")
+        tail = self._local("tail", len(places))
         extent = L.plain(row.extent)
         whole = L.div(extent, width)
         done = L.mul(whole, width)
 
         def body(inner: dict[Var, Expr]) -> Stmt:
+            def take(buffer: Var, indices: tuple[Expr, ...], own: dict[Var, Expr], position: Expr) -> Stmt:
+                where = {**inner, **own, row.var: position}
+                return L.store(buffer, indices, self.update.take(BufferLoad(buffer, indices), where))
+
             def vectors(v: Expr) -> Stmt:
                 first = L.mul(v, width)
-                return self._each(UNROLL, lambda c: L.store(acc, (c,), self.update.take(
-                    BufferLoad(acc, (c,)), {**inner, row.var: E.Add(first, c)})))  # fmt: skip
+                return L.block(*(
+                    self._each(self.unroll, partial(lambda n, own, c: take(acc, (n, c), own, E.Add(first, c)), n, own))
+                    for n, own in numbered
+                ))  # fmt: skip
 
             def single(t: Expr) -> Stmt:
-                where = {**inner, row.var: L.add(done, t)}
-                return L.store(tail, (zero,), self.update.take(BufferLoad(tail, (zero,)), where))
+                return L.block(*(take(tail, (n,), own, L.add(done, t)) for n, own in numbered))
 
             return L.block(L.loop("v", whole, vectors), L.loop("t", L.sub(extent, done), single))
 
+        def finish(n: Expr, at: dict[Var, Expr]) -> Stmt:
+            total = self.update.join(BufferLoad(acc, (n, L.number(0))), BufferLoad(tail, (n,)))
+            return self._finish(at, self.update.join(self._start(at), total))
+
+        return L.block(
+            AllocBuffer(acc),
+            AllocBuffer(tail),
+            *(self._each(self.unroll, partial(lambda n, c: L.store(acc, (n, c), identity), n)) for n, _ in numbered),
+            *(L.store(tail, (n,), identity) for n, _ in numbered),
+            L.around(others, places[0], body),
+            *(self._halves(acc, n, width) for n, _ in numbered),
+            *(finish(n, at) for n, at in numbered),
+        )
+
+    def _halves(self, acc: Var, n: Expr, width: int) -> Stmt:
+        """One row's partial results joined into the first, half of them onto the other half again and again."""
         joins: list[Stmt] = []
         half = width // 2
         while half >= 1:
 
             def fold(c: Expr, half: int = half) -> Stmt:
-                other = BufferLoad(acc, (E.Add(c, L.number(half)),))
-                return L.store(acc, (c,), self.update.join(BufferLoad(acc, (c,)), other))
+                other = BufferLoad(acc, (n, E.Add(c, L.number(half))))
+                return L.store(acc, (n, c), self.update.join(BufferLoad(acc, (n, c)), other))
 
             if half >= self.lanes:
                 joins.append(self._each(half // self.lanes, fold))
             else:
                 joins.append(L.vectorized("lane", half, fold))
             half //= 2
-        total = self.update.join(BufferLoad(acc, (zero,)), BufferLoad(tail, (zero,)))
-        return L.block(
-            AllocBuffer(acc),
-            AllocBuffer(tail),
-            self._each(UNROLL, lambda c: L.store(acc, (c,), identity)),
-            L.store(tail, (zero,), identity),
-            L.around(others, at, body),
-            *joins,
-            self._finish(at, self.update.join(self._start(at), total)),
-        )
+        return L.block(*joins)
