@@ -55,6 +55,7 @@ from supple.ir.walk import transform
 from supple.schedule import loops as L
 from supple.schedule.merge import can_merge, merge
 from supple.schedule.operands import Operands, multiplies_pairs
+from supple.schedule.spatial import strips
 from supple.schedule.tiles import (
     BLOCKS_EACH,
     LEAST_TILES,
@@ -378,15 +379,32 @@ class ContractionRule(Operands):
         if group > 1:
             return self._micro_group(at, tile, row, panel, source, group)
         width = tile.columns
+        whole, rest = L.constant(L.div(self.N, width)), L.constant(L.rest(self.N, width))
+        fits = E.LE(L.mul(L.add(panel, 1), width), self.N)
+
+        def some(vectors: int, fits: Expr | bool) -> Stmt:
+            shape = Tile(tile.rows, vectors, tile.lanes)
+            return self._part_of_panel(at, shape, row, panel, E.Mul(panel, L.number(width)), fits, source, part, left)
+
+        if rest is None or rest > width - tile.lanes:
+            return some(tile.vectors, fits)
+        if rest == 0:
+            return some(tile.vectors, True)
+        vectors = -(-rest // tile.lanes)
+        narrow = some(vectors, rest == vectors * tile.lanes)
+        return narrow if whole == 0 else L.when(fits, some(tile.vectors, True), narrow)
+
+    def _part_of_panel(
+        self, at: dict[Var, Expr], tile: Tile, row: Expr, panel: Expr, first_column: Expr, fits: Expr | bool,
+        source: Callable[[Expr, Expr, Expr], Expr], part: Part | None, left: Callable[[Expr, Expr], Expr] | None,
+    ) -> Stmt:  # fmt: skip
+        """One tile from the first columns of a panel, which lie inside the result if it ``fits``; if not, those beyond
+        the last column are computed (on zeros) but neither read from the result nor stored."""
         acc = self._accumulator(tile)
-        first_column = E.Mul(panel, L.number(width))
-        divisible = L.constant(L.rest(self.N, width)) == 0
 
         def column(c: Expr) -> Expr:
             return E.Add(first_column, c)
 
-        # columns beyond the last are computed (on zeros) but neither read from the result nor stored
-        fits = True if divisible else E.LE(E.Add(first_column, L.number(width)), self.N)
         rest = self._rest_buffer(tile)
         begin = self._each(tile, lambda r, c: L.store(acc, (r, c), self.start(at, E.Add(row, r), column(c))))
         if not self.idempotent and fits is not True:
@@ -404,10 +422,7 @@ class ContractionRule(Operands):
         end = self._each(tile, lambda r, c: self.finish(at, E.Add(row, r), column(c), BufferLoad(acc, (r, c))))
         if fits is not True:
             spill = self._each(tile, lambda r, c: L.store(rest, (r, c), BufferLoad(acc, (r, c))))
-            count = E.Sub(self.N, first_column)
-            tail = L.loop("r", tile.rows, lambda r: L.loop("c", count, lambda c: self.finish(
-                at, E.Add(row, r), column(c), BufferLoad(rest, (r, c)))))  # fmt: skip
-            end = L.when(fits, end, L.block(spill, tail))
+            end = L.when(fits, end, L.block(spill, self._finish_rest(at, tile, row, first_column, rest)))
         if part is not None:
             waiting, number = part.partial, part.tile
             begin = L.when(part.is_first, begin, self._each(tile, lambda r, c: L.store(
@@ -474,8 +489,7 @@ class ContractionRule(Operands):
                 return whole
             first = E.Mul(E.Add(panel, p), L.number(width))
             spill = self._each(tile, lambda r, c: L.store(rest, (r, c), BufferLoad(acc, (p, r, c))))
-            tail = L.loop("r", tile.rows, lambda r: L.loop("c", E.Sub(self.N, first), lambda c: self.finish(
-                at, E.Add(row, r), column(p, c), BufferLoad(rest, (r, c)))))  # fmt: skip
+            tail = self._finish_rest(at, tile, row, first, rest)
             return L.when(E.LE(E.Add(first, L.number(width)), self.N), whole, L.block(spill, tail))
 
         begin = each(lambda p, r, c: L.store(acc, (p, r, c), self.start(at, E.Add(row, r), column(p, c))))
@@ -492,6 +506,12 @@ class ContractionRule(Operands):
             rest, (r, c), self.start(at, E.Add(row, r), E.Add(first_column, c)))))  # fmt: skip
         copy = self._each(tile, lambda r, c: L.store(acc, (r, c), BufferLoad(rest, (r, c))))
         return L.block(clear, fill, copy)
+
+    def _finish_rest(self, at: dict[Var, Expr], tile: Tile, row: Expr, first_column: Expr, rest: Var) -> Stmt:
+        """The last columns of a tile from where its sums were left."""
+        count = L.sub(self.N, first_column)
+        return L.loop("r", tile.rows, lambda r: strips(count, (tile.lanes,), lambda c: self.finish(
+            at, E.Add(row, r), E.Add(first_column, c), BufferLoad(rest, (r, c)))))  # fmt: skip
 
     def _accumulator(self, tile: Tile) -> Var:
         return Buffer("acc", (L.number(tile.rows), L.number(tile.columns)), self.c.dtype, "local")

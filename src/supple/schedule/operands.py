@@ -165,7 +165,7 @@ class Operands:
         if self.c.nest.axis(operand_load(self.c.left).indices[-1]) is self.k:
             fill = L.loop("r", tile.rows, lambda r: strips(count, (self.many.lanes,), lambda k: copy(r, k)))
         else:
-            fill = L.loop("k", count, lambda k: L.unrolled("r", tile.rows, lambda r: copy(r, k)))
+            fill = L.loop("k", count, lambda k: L.vectorized("r", tile.rows, lambda r: copy(r, k)))
         return L.block(AllocBuffer(copies), fill), lambda r, k: BufferLoad(copies, (k, r))
 
     def _pack(self, at: dict[Var, Expr], packed: Var, tile: Tile, block: Block) -> Stmt:
