@@ -508,10 +508,11 @@ class ContractionRule(Operands):
         return L.block(clear, fill, copy)
 
     def _finish_rest(self, at: dict[Var, Expr], tile: Tile, row: Expr, first_column: Expr, rest: Var) -> Stmt:
-        """The last columns of a tile from where its sums were left."""
-        count = L.sub(self.N, first_column)
-        return L.loop("r", tile.rows, lambda r: strips(count, (tile.lanes,), lambda c: self.finish(
-            at, E.Add(row, r), E.Add(first_column, c), BufferLoad(rest, (r, c)))))  # fmt: skip
+        """The last columns of a tile from where its sums were left; in vectors where their number is known."""
+        known = L.constant(L.rest(self.N, self.many.columns))
+        count = L.sub(self.N, first_column) if known is None else L.number(known)
+        return L.loop("r", tile.rows, lambda r: strips(count, () if known is None else (tile.lanes,), lambda c: (
+            self.finish(at, E.Add(row, r), E.Add(first_column, c), BufferLoad(rest, (r, c))))))  # fmt: skip
 
     def _accumulator(self, tile: Tile) -> Var:
         return Buffer("acc", (L.number(tile.rows), L.number(tile.columns)), self.c.dtype, "local")
