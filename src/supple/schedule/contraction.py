@@ -53,6 +53,7 @@ from supple.ir.loop import AllocBuffer, Buffer, BufferStore, SeqStmt
 from supple.ir.node import Expr, Stmt
 from supple.ir.walk import transform
 from supple.schedule import loops as L
+from supple.schedule.blocking import Blocking, blocking
 from supple.schedule.merge import can_merge, merge
 from supple.schedule.operands import Operands, multiplies_pairs
 from supple.schedule.spatial import strips
@@ -61,7 +62,6 @@ from supple.schedule.tiles import (
     LEAST_TILES,
     PACK_ROWS,
     PAGE_BYTES,
-    PANELS_BYTES,
     ROWS_TO_SHARE,
     SMALL_ROWS,
     SMALL_WORK,
@@ -133,35 +133,45 @@ class ContractionRule(Operands):
         tile, width = self.many, L.number(self.many.columns)
         panels = L.ceildiv(self.N, tile.columns)
         if self._rows_are_counted():
-            most, depth = self._panels_at_a_time(tile)[0], L.number(self._depth(tile))
-            at_once = L.plain(E.Min(L.number(most), panels))
-            return self._packed_by_blocks(at, tile, panels, self._buffer("packed", (at_once, depth, width)))
+            return self._packed_by_blocks(at, tile, panels)
         packed = self._buffer("packed", (panels, self.K, width))
+
+        def write(panel: Expr, k: Expr, column: Expr, value: Expr) -> Stmt:
+            return L.store(packed, (panel, k, column), value)
 
         def source(panel: Expr, k: Expr, column: Expr) -> Expr:
             return BufferLoad(packed, (panel, k, column))
 
         compute = L.around(self.outer_rows, at, lambda inner: self._blocked(inner, tile, panels, source))
         everything = Block(L.number(0), panels, panels, L.number(0), self.K)
-        return L.block(self._pack(at, packed, tile, everything), compute)
+        return L.block(self._pack(at, write, tile, everything), compute)
 
     def _rows_are_counted(self) -> bool:
         """Whether packing starts only when there are rows for a tile, and no loop over rows would repeat it."""
         return self.idempotent and bool(self.c.rows) and not self.outer_rows
 
-    def _packed_by_blocks(self, at: dict[Var, Expr], tile: Tile, panels: Expr, packed: Var) -> Stmt:
+    def _packed_by_blocks(self, at: dict[Var, Expr], tile: Tile, panels: Expr) -> Stmt:
         """A block of the right operand is packed and used for all rows before the next."""
+        blocks = self._blocking(tile, shallow=not self.c.right_is_transposed)
+        depth = blocks.depth
+        packed = self._buffer("packed", (blocks.rows(panels), L.number(tile.columns)))
+
+        def place(panel: Expr, k: Expr, column: Expr) -> tuple[Expr, ...]:
+            return L.add(L.mul(panel, depth), k), column
 
         def block_of(first_panel: Expr, here: Expr, part: Callable[[Expr], Part] | None) -> Stmt:
             first_k, rows = self._extent(None if part is None else part(L.number(0)))
 
             def source(panel: Expr, k: Expr, column: Expr) -> Expr:
-                return BufferLoad(packed, (E.Sub(panel, first_panel), E.Sub(k, first_k), column))
+                return BufferLoad(packed, place(E.Sub(panel, first_panel), E.Sub(k, first_k), column))
 
-            pack = self._pack(at, packed, tile, Block(first_panel, here, panels, first_k, rows))
-            return L.block(pack, self._sweep(at, tile, first_panel, here, source, part))
+            def write(panel: Expr, k: Expr, column: Expr, value: Expr) -> Stmt:
+                return L.store(packed, place(panel, k, column), value)
 
-        return self._in_blocks(tile, panels, block_of)
+            pack = self._pack(at, write, tile, Block(first_panel, here, panels, first_k, rows))
+            return L.block(pack, self._sweep(at, tile, blocks, first_panel, here, source, part))
+
+        return self._in_blocks(tile, blocks, panels, block_of)
 
     def _given_panels(self, at: dict[Var, Expr]) -> Stmt:
         """The right operand is stored in panels of a tile's width."""
@@ -176,41 +186,16 @@ class ContractionRule(Operands):
         panels = L.ceildiv(self.N, self.many.columns)
         return L.around(self.outer_rows, at, lambda inner: self._blocked(inner, self.many, panels, source))
 
-    def _depth(self, tile: Tile) -> int:
-        """How much of the reduction a block takes: a tile's rows of A stay in the first-level cache."""
-        in_cache = self.target.l1_bytes * 3 // 4 // (tile.rows * dtypes.nbytes(self.c.dtype)) // 8 * 8
-        known = L.constant(self.K)
-        if known is None:
-            return in_cache // 2
-        if known <= in_cache:
-            return max(1, known)
-        parts = -(-known // (in_cache // 2))  # about as long as each other: a short one would not pay for itself
-        return -(-known // parts // 8) * 8
-
-    def _panels_at_a_time(self, tile: Tile) -> tuple[int, Expr]:
-        """How many panels a block has at most, and how many it has. They are read once for each tile of rows: where
-        there are few tiles, from the second-level cache; where there are many, from the next as fast as needed."""
-        cores = max(1, self.target.cores)
-        caches = max(self.target.l2_bytes, min(PANELS_BYTES, self.target.l3_bytes // 2))
-        large = max(1, caches // self._panel_bytes(tile))
-        # panels that are packed here should still be in the caches when they are used; of others each unit may have all
-        each = 1 if cores == 1 or self.c.panel is None else BLOCKS_EACH
-        small = min(large, self._panels_of_few_rows(tile) * cores * each)
-        return large, L.choose(self._rows_to_share(tile), L.number(large), L.number(small))
-
-    def _panel_bytes(self, tile: Tile) -> int:
-        return dtypes.nbytes(self.c.dtype) * tile.columns * self._depth(tile)
-
-    def _panels_of_few_rows(self, tile: Tile) -> int:
-        """How many panels fill half of the second-level cache."""
-        return max(1, self.target.l2_bytes // 2 // self._panel_bytes(tile))
+    def _blocking(self, tile: Tile, *, shallow: bool = False) -> Blocking:
+        many, given = self._rows_to_share(tile), self.c.panel is not None
+        return blocking(self.target, self.c.dtype, tile, self.K, self.N, many, given=given, shallow=shallow)
 
     def _rows_to_share(self, tile: Tile) -> Expr | bool:
         """Whether there are rows enough for threads to share them."""
         return L.at_least(self._full_tiles(tile), -(-ROWS_TO_SHARE // tile.rows))
 
     def _sweep(
-        self, at: dict[Var, Expr], tile: Tile, first_panel: Expr, panels: Expr,
+        self, at: dict[Var, Expr], tile: Tile, blocks_of_right: Blocking, first_panel: Expr, panels: Expr,
         source: Callable[[Expr, Expr, Expr], Expr], part: Callable[[Expr], Part] | None,
     ) -> Stmt:  # fmt: skip
         """Tiles of rows, each with all panels of a block of B.
@@ -235,7 +220,7 @@ class ContractionRule(Operands):
         per_group = sizes.bind("per_group", L.plain(E.Max(L.ratio(panels, wanted_groups), L.number(1))))
         groups = sizes.bind("groups", L.ratio(panels, per_group))
 
-        at_once = self._panels_of_few_rows(tile) if self._rows_to_share(tile) is False else None
+        at_once = blocks_of_right.each if blocks_of_right.many is False else None
 
         def block_of(unit: Expr) -> Stmt:
             own_sizes = L.Sizes()
@@ -248,7 +233,7 @@ class ContractionRule(Operands):
                 """One tile of rows with the panels."""
                 own = None if part is None else part(number)
                 shape = Tile(height, tile.vectors, tile.lanes)
-                copy, left = self._rows_of_left(at, shape, row, own, self._depth(tile), at_once)
+                copy, left = self._rows_of_left(at, shape, row, own, blocks_of_right.deep, at_once)
                 return L.block(copy, L.loop("jo", here, lambda jo: self._micro(
                     at, shape, row, L.add(first_panel, panel, jo), source, own, left=left)))  # fmt: skip
 
@@ -268,34 +253,36 @@ class ContractionRule(Operands):
         return L.block(*sizes.statements, L.parallel("ib", L.mul(blocks, groups), block_of))
 
     def _in_blocks(
-        self, tile: Tile, panels: Expr, body: Callable[[Expr, Expr, Callable[[Expr], Part] | None], Stmt]
-    ) -> Stmt:
+        self, tile: Tile, blocks: Blocking, panels: Expr,
+        body: Callable[[Expr, Expr, Callable[[Expr], Part] | None], Stmt],
+    ) -> Stmt:  # fmt: skip
         """Blocks of panels, each in blocks of the reduction."""
-        block = self._panels_at_a_time(tile)[1]
+        block = blocks.panels
         if L.at_least(block, panels) is True:
-            return self._by_parts(tile, panels, lambda part: body(L.number(0), panels, part))
+            return self._by_parts(tile, blocks, panels, lambda part: body(L.number(0), panels, part))
         sizes = L.Sizes()
         block = sizes.bind("block", block)
 
         def one(nb: Expr) -> Stmt:
             first = L.mul(nb, block)
             here = L.plain(E.Min(block, E.Sub(panels, first)))
-            return self._by_parts(tile, panels, lambda part: body(first, here, part))
+            return self._by_parts(tile, blocks, panels, lambda part: body(first, here, part))
 
         return L.block(*sizes.statements, L.loop("nb", L.ratio(panels, block), one))
 
-    def _by_parts(self, tile: Tile, panels: Expr, body: Callable[[Callable[[Expr], Part] | None], Stmt]) -> Stmt:
+    def _by_parts(
+        self, tile: Tile, blocks: Blocking, panels: Expr, body: Callable[[Callable[[Expr], Part] | None], Stmt]
+    ) -> Stmt:
         """Blocks of the reduction, in order; one, unless it is long."""
-        depth, known = self._depth(tile), L.constant(self.K)
-        if known is not None and known <= depth:
+        parts, depth = blocks.parts, blocks.depth
+        if L.constant(parts) == 1:
             return body(None)
         shape = (L.add(self._full_tiles(tile), 1), panels, L.number(tile.rows), L.number(tile.columns))
         partial = self._buffer("partial", shape)
-        parts = E.Max(L.ceildiv(self.K, depth), L.number(1))
 
         def part_of(ko: Expr) -> Callable[[Expr], Part]:
-            first = E.Mul(ko, L.number(depth))
-            count = E.Min(L.number(depth), E.Sub(self.K, first))
+            first = E.Mul(ko, depth)
+            count = E.Min(depth, E.Sub(self.K, first))
             last = E.Sub(parts, L.number(1))
             return lambda number: Part(first, count, E.EQ(ko, L.number(0)), E.EQ(ko, last), partial, number)
 
@@ -305,8 +292,9 @@ class ContractionRule(Operands):
         self, at: dict[Var, Expr], tile: Tile, panels: Expr, source: Callable[[Expr, Expr, Expr], Expr]
     ) -> Stmt:
         """All rows with all panels of B."""
+        blocks = self._blocking(tile)
         whole = self._in_blocks(
-            tile, panels, lambda first, here, part: self._sweep(at, tile, first, here, source, part)
+            tile, blocks, panels, lambda first, here, part: self._sweep(at, tile, blocks, first, here, source, part)
         )
         if self.idempotent:
             enough = L.at_least(self.M, tile.rows)

@@ -38,6 +38,9 @@ def multiplies_pairs(c: Contraction, target: Target) -> bool:
     return narrow and enough and c.dtype == "int32" and target.pair_products is not None
 
 
+Write = Callable[[Expr, Expr, Expr, Expr], Stmt]
+
+
 class Operands:
     """Reads, packs and stores for the loops of a contraction, which a subclass arranges."""
 
@@ -168,8 +171,9 @@ class Operands:
             fill = L.loop("k", count, lambda k: L.vectorized("r", tile.rows, lambda r: copy(r, k)))
         return L.block(AllocBuffer(copies), fill), lambda r, k: BufferLoad(copies, (k, r))
 
-    def _pack(self, at: dict[Var, Expr], packed: Var, tile: Tile, block: Block) -> Stmt:
-        """Copy a block of the right operand into panels; the last panel is filled up with zeros."""
+    def _pack(self, at: dict[Var, Expr], write: Write, tile: Tile, block: Block) -> Stmt:
+        """Copy a block of the right operand into panels by ``write(panel, k, column, value)``; the last one is filled
+        up with zeros."""
         width = tile.columns
         panels_in_all = L.div(self.N, width)
         rest = L.rest(self.N, width)
@@ -182,7 +186,7 @@ class Operands:
             return self.element(lambda i: self.right(at, i, j), row)
 
         def copy(panel: Expr, k: Expr, column: Expr) -> Stmt:
-            return L.store(packed, (panel, k, column), read(panel, k, column))
+            return write(panel, k, column, read(panel, k, column))
 
         def down(first: Expr, rows: Expr | int) -> Stmt:  # read along the columns, which are contiguous
             return L.loop("jo", whole, lambda panel: L.loop("k", rows, lambda k: L.unrolled(
@@ -193,7 +197,7 @@ class Operands:
             return L.block(
                 L.loop("c", rest, lambda c: copy(whole, k, c)),
                 L.loop("c", L.sub(L.number(width), rest),
-                       lambda c: L.store(packed, (whole, k, L.add(rest, c)), zero)),
+                       lambda c: write(whole, k, L.add(rest, c), zero)),
             )  # fmt: skip
 
         blocks = L.div(block.depth, PACK_DEPTH)
@@ -201,7 +205,7 @@ class Operands:
         if self.c.right_is_transposed:
             full = [L.parallel("jo", whole, lambda panel: self._transposed_panel(
                 tile, block.depth, lambda k, c: read(panel, k, c),
-                lambda k, c, value: L.store(packed, (panel, k, c), value)))]  # fmt: skip
+                lambda k, c, value: write(panel, k, c, value)))]  # fmt: skip
         else:  # some rows at a time: a few streams are read, and what is written to a panel lies together
             full = [
                 L.parallel("kb", blocks, lambda kb: down(L.mul(kb, PACK_DEPTH), PACK_DEPTH)),

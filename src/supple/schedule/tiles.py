@@ -22,6 +22,9 @@ PANELS_BYTES = 4 << 20
 """Of the right operand, what is used for all rows before the next (half the third-level cache at most): it is read from
 there as fast as the arithmetic needs it, and the more it is, the less often the left operand is copied."""
 
+SHALLOW = (64, 128)
+"""Least and most rows of the right operand that a block has where few rows of the left one use it."""
+
 COPIED_PANELS = 32
 """From this many panels on, a tile's rows of the left operand are copied next to each other."""
 
