@@ -9,7 +9,7 @@ from supple.base.target import Target
 from supple.ir import expr as E
 from supple.ir.node import Expr
 from supple.schedule import loops as L
-from supple.schedule.tiles import BLOCKS_EACH, PANELS_BYTES, SHALLOW, Tile
+from supple.schedule.tiles import BLOCKS_EACH, GIVEN_PANELS, PANELS_BYTES, SHALLOW, Tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,8 @@ def blocking(
     low = min(deep, low)
     large = max(1, max(target.l2_bytes, min(PANELS_BYTES, target.l3_bytes // 2)) // (row_bytes * deep))
     in_cache = max(1, target.l2_bytes // 2 // (row_bytes * low))
+    if given:  # read from the next cache, ahead of need: the fewer blocks, the less often the left operand is read
+        in_cache *= GIVEN_PANELS
     # panels that are packed here should still be in the caches when they are used; of others each unit may have all
     small = in_cache * cores * (BLOCKS_EACH if given and cores > 1 else 1)
     return Blocking(many, length, deep, low, large, small if low < deep else min(large, small), in_cache)

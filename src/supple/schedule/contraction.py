@@ -56,7 +56,7 @@ from supple.schedule import loops as L
 from supple.schedule.blocking import Blocking, blocking
 from supple.schedule.merge import can_merge, merge
 from supple.schedule.operands import Operands, multiplies_pairs
-from supple.schedule.spatial import strips
+from supple.schedule.spatial import LINE, strips
 from supple.schedule.tiles import (
     BLOCKS_EACH,
     LEAST_TILES,
@@ -221,6 +221,10 @@ class ContractionRule(Operands):
         groups = sizes.bind("groups", L.ratio(panels, per_group))
 
         at_once = blocks_of_right.each if blocks_of_right.many is False else None
+        # the first tile of few rows brings panels that were packed before from memory, and asks for the next one early
+        asks: Expr | bool = self.c.panel is not None and blocks_of_right.many is not True
+        if asks and not isinstance(blocks_of_right.many, bool):
+            asks = E.Not(blocks_of_right.many)
 
         def block_of(unit: Expr) -> Stmt:
             own_sizes = L.Sizes()
@@ -234,8 +238,17 @@ class ContractionRule(Operands):
                 own = None if part is None else part(number)
                 shape = Tile(height, tile.vectors, tile.lanes)
                 copy, left = self._rows_of_left(at, shape, row, own, blocks_of_right.deep, at_once)
-                return L.block(copy, L.loop("jo", here, lambda jo: self._micro(
-                    at, shape, row, L.add(first_panel, panel, jo), source, own, left=left)))  # fmt: skip
+
+                def micro(jo: Expr) -> Stmt:
+                    place = L.add(first_panel, panel, jo)
+                    made = self._micro(at, shape, row, place, source, own, left=left)
+                    if asks is False or height != tile.rows:
+                        return made
+                    asking = self._micro(at, shape, row, place, source, own, left=left, ahead=True)
+                    is_first = E.EQ(number, L.number(0))
+                    return L.when(is_first if asks is True else E.And(asks, is_first), asking, made)
+
+                return L.block(copy, L.loop("jo", here, micro))
 
             def tile_of(io: Expr) -> Stmt:
                 number = E.Add(first, io)
@@ -361,9 +374,11 @@ class ContractionRule(Operands):
     def _micro(
         self, at: dict[Var, Expr], tile: Tile, row: Expr, panel: Expr, source: Callable[[Expr, Expr, Expr], Expr],
         part: Part | None = None, group: int = 1, left: Callable[[Expr, Expr], Expr] | None = None,
+        ahead: bool = False,
     ) -> Stmt:  # fmt: skip
         """One tile of the result from one packed panel (or from a part of it); from ``group`` neighbouring panels.
-        ``left`` reads the tile's rows of A at a row of the tile and a ``k`` of the part."""
+        ``left`` reads the tile's rows of A at a row of the tile and a ``k`` of the part. ``ahead``: the next panel is
+        asked for meanwhile."""
         if group > 1:
             return self._micro_group(at, tile, row, panel, source, group)
         width = tile.columns
@@ -372,7 +387,8 @@ class ContractionRule(Operands):
 
         def some(vectors: int, fits: Expr | bool) -> Stmt:
             shape = Tile(tile.rows, vectors, tile.lanes)
-            return self._part_of_panel(at, shape, row, panel, E.Mul(panel, L.number(width)), fits, source, part, left)
+            first_column = E.Mul(panel, L.number(width))
+            return self._part_of_panel(at, shape, row, panel, first_column, fits, source, part, left, ahead)
 
         if rest is None or rest > width - tile.lanes:
             return some(tile.vectors, fits)
@@ -385,6 +401,7 @@ class ContractionRule(Operands):
     def _part_of_panel(
         self, at: dict[Var, Expr], tile: Tile, row: Expr, panel: Expr, first_column: Expr, fits: Expr | bool,
         source: Callable[[Expr, Expr, Expr], Expr], part: Part | None, left: Callable[[Expr, Expr], Expr] | None,
+        ahead: bool,
     ) -> Stmt:  # fmt: skip
         """One tile from the first columns of a panel, which lie inside the result if it ``fits``; if not, those beyond
         the last column are computed (on zeros) but neither read from the result nor stored."""
@@ -402,9 +419,10 @@ class ContractionRule(Operands):
 
         def step(k: Expr) -> Stmt:
             inside = L.add(first, k)
-            return self._each(tile, lambda r, c: L.store(acc, (r, c), self.multiply_add(
+            made = self._each(tile, lambda r, c: L.store(acc, (r, c), self.multiply_add(
                 self.left(at, E.Add(row, r), inside) if left is None else left(r, k), source(panel, inside, c),
                 BufferLoad(acc, (r, c)))))  # fmt: skip
+            return L.block(self._ask(tile, source, panel, inside), made) if ahead else made
 
         sum_ = self._along_k(depth, step)
         end = self._each(tile, lambda r, c: self.finish(at, E.Add(row, r), column(c), BufferLoad(acc, (r, c))))
@@ -419,6 +437,18 @@ class ContractionRule(Operands):
                 waiting, (number, panel, r, c), BufferLoad(acc, (r, c)))))  # fmt: skip
         spare = () if fits is True else (AllocBuffer(rest),)
         return L.block(AllocBuffer(acc), *spare, begin, self._expect(at, tile, row, first_column, part), sum_, end)
+
+    def _ask(self, tile: Tile, source: Callable[[Expr, Expr, Expr], Expr], panel: Expr, k: Expr) -> Stmt:
+        """Ask for the lines of a row of the next panel."""
+        next_panel = E.Min(L.add(panel, 1), L.sub(L.ceildiv(self.N, self.many.columns), L.number(1)))
+
+        def line(n: Expr) -> Stmt:
+            load = E.uncast(source(next_panel, k, L.mul(n, each)))
+            assert isinstance(load, BufferLoad)
+            return L.prefetch_for_later(load)
+
+        each = LINE // dtypes.nbytes(operand_load(self.c.right).dtype)
+        return L.unrolled("line", -(-tile.columns // each), line)
 
     def _along_k(self, depth: Expr, step: L.Body) -> Stmt:
         """The loop over the reduction, some steps at a time: fewer instructions beside the multiply-adds, which matters

@@ -305,6 +305,11 @@ def prefetch(buffer: Var, indices: Sequence[Expr]) -> Stmt:
     return Evaluate(opaque("prefetch", place, E.const(1), E.const(3), E.const(1)))
 
 
+def prefetch_for_later(load: BufferLoad) -> Stmt:
+    """Bring the cache line of an element to the second-level cache, to read it later."""
+    return Evaluate(opaque("prefetch", opaque("address_of", load), E.const(0), E.const(2), E.const(1)))
+
+
 def store(buffer: Var, indices: Sequence[Expr], value: Expr) -> BufferStore:
     """``buffer[indices] = value``."""
     return BufferStore(buffer, value, tuple(indices))

@@ -25,6 +25,10 @@ there as fast as the arithmetic needs it, and the more it is, the less often the
 SHALLOW = (64, 128)
 """Least and most rows of the right operand that a block has where few rows of the left one use it."""
 
+GIVEN_PANELS = 4
+"""So many times as many panels of an operand that is stored in panels, as half the second-level cache holds, are used
+for few rows before the next."""
+
 COPIED_PANELS = 32
 """From this many panels on, a tile's rows of the left operand are copied next to each other."""
 
