@@ -193,12 +193,15 @@ class Operands:
                 "cv", tile.vectors, lambda v: L.vectorized("c", tile.lanes, lambda lane: copy(
                     panel, L.add(first, k), L.add(L.mul(v, tile.lanes), lane))))))  # fmt: skip
 
+        known = L.constant(rest)
+        used = width if known is None else -(-known // tile.lanes) * tile.lanes  # what is multiplied of the last panel
+        in_vectors = known is not None and not self.c.right_is_transposed
+
         def partial(k: Expr) -> Stmt:
             return L.block(
-                L.loop("c", rest, lambda c: copy(whole, k, c)),
-                L.loop("c", L.sub(L.number(width), rest),
-                       lambda c: write(whole, k, L.add(rest, c), zero)),
-            )  # fmt: skip
+                strips(rest, (tile.lanes,) if in_vectors else (), lambda c: copy(whole, k, c)),
+                L.loop("c", L.sub(L.number(used), rest), lambda c: write(whole, k, L.add(rest, c), zero)),
+            )
 
         blocks = L.div(block.depth, PACK_DEPTH)
         done = L.mul(blocks, PACK_DEPTH)
