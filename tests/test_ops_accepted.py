@@ -4,7 +4,6 @@ they run or are compiled where they have none. Comparisons with the oracle are i
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pytest

@@ -17,7 +17,6 @@ from supple.ir.expr import EQ, Call, IntImm, Mul, Select, StringImm, as_expr, ca
 from supple.ir.graph import UNIT, DataTypeImm, ExternFunc, GlobalVar, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, Op, Param, RelaxText
-from supple.ir.structural import structural_equal
 from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, VDevice
 from supple.ir.walk import substitute
 from supple.ops.activation import relu6
@@ -28,7 +27,7 @@ from supple.ops.linalg import linear
 from supple.ops.shapes import require_known_rank
 from supple.ops.unary import astype
 from supple.runtime.device import Device, device
-from supple.sym.relate import bind_parameters, tensor_dims
+from supple.sym.relate import assignable, bind_parameters, tensor_dims
 
 Infer = Callable[[Call], Type]
 
@@ -107,7 +106,7 @@ def _inplace_packed_type(call: Call) -> Type:
         raise TypeCheckError("call_inplace_packed: an argument is overwritten twice", actual=str(places), rule="call")
     for ty, place in zip(call.ty_args, places, strict=True):
         given = infer(call.args[1 + place]) if place != -1 else ty
-        if not structural_equal(ty, given):
+        if assignable(given, ty) is not True:
             raise TypeCheckError(
                 f"call_inplace_packed: a result is argument {place}, but its type is another",
                 expected=str(given),
