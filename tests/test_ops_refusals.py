@@ -49,7 +49,7 @@ CALLS = [
     ("R.atan2(i, i)", "atan2: needs floating-point tensors"),
     # arguments and attributes
     ("R.sum(v, axis='a')", "expected an integer, got 'a'"),
-    ("R.sum(v, keepdims=3)", "expected a bool, got 3"),
+    ("R.sum(v, keepdims=1.5)", "expected a bool, got 1.5"),
     ("R.nn.pad(v, [1, 1], pad_mode=3)", "expected a string, got 3"),
     ("R.layout_transform(v, 3)", "expected a map of indices"),
     ("R.layout_transform(v, lambda a: a, pad_value='a')", "expected a number, got 'a'"),

@@ -60,7 +60,7 @@ def _int(value: Any) -> int:
 def _bool(value: Any) -> bool:
     if isinstance(value, IntImm):
         value = value.value
-    if value not in (0, 1):
+    if not hasattr(value, "__index__") and not isinstance(value, np.bool_):
         raise TypeError(f"expected a bool, got {value!r}")
     return bool(value)
 
