@@ -173,6 +173,8 @@ class Interpreter:
             if op.params and op.params[0].kind == "operand":  # a number has the dtype of its type, not numpy's
                 values = [_number(v, a) if is_scalar(a) else v for v, a in zip(values, e.args, strict=True)]
             result = _refer(op, values, e)
+            if isinstance(e.ty, PrimType):
+                return np.asarray(result).item()
             return tuple(_import(r) for r in result) if isinstance(result, (tuple, list)) else _import(result)
         args = [self.eval(a, frame) for a in e.args]
         if isinstance(op, GlobalVar):

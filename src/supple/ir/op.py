@@ -181,7 +181,9 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
             elif param.kind == "varargs":
                 exprs.extend(_ARGUMENT["expr"](v, None) for v in value)
             elif value is not None or param.default is REQUIRED:
-                exprs.append(_ARGUMENT[param.kind](value, dtype))
+                # a number beside a tensor has its dtype, but for an index
+                index = param.kind == "operand" and op.params[0].kind == "tensor"
+                exprs.append(_ARGUMENT["expr" if index else param.kind](value, dtype))
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"{op.name}: parameter {param.name}: {error}") from None
     return settle(Call(op, tuple(exprs), attrs))

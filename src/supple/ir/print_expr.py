@@ -416,6 +416,12 @@ class ExprPrinter(TypePrinter):
             texts.append("R.tuple()" if absent else self._as_value(arg, piece[0]))
         return f"R.memory.view({', '.join(texts)})", ATOM, 1
 
+    def _hint(self, e: Call) -> Any:
+        piece: Piece = yield e.args[0]
+        kind, index, scope = (self.step(self.attr(v), e.attrs, k) for k, v in e.attrs.items())
+        text = f"R.device(device_type={kind}, index={index})"
+        return f"R.hint_on_device({self._as_value(e.args[0], piece[0])}, {text}, {scope})", ATOM, piece[2] + 1
+
     def _tuple(self, e: G.Tuple) -> Any:
         if not e.fields:
             return self.style.empty_tuple, ATOM, 1
@@ -606,5 +612,6 @@ _CALL_FORMS: dict[str, Callable[[ExprPrinter, Call], Any]] = {
     "destination": ExprPrinter._destination,
     "packed": ExprPrinter._pure_packed,
     "view": ExprPrinter._view,
+    "hint": ExprPrinter._hint,
 }
 """How the calls of operators that declare ``prints=`` are written."""

@@ -14,7 +14,7 @@ from supple.ir.graph import Tuple
 from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType, TupleType
-from supple.ops.declare import Sample, Tensors, fail, operator, sample
+from supple.ops.declare import NO_OPERAND, Sample, Tensors, fail, operator, sample
 from supple.ops.index import require_in_bounds, require_integers, wrapped_index
 from supple.ops.requirements import require_spread
 from supple.ops.shapes import Dims, broadcast_dims, broadcast_index, same_dtype
@@ -125,7 +125,7 @@ def index_tensor(data: TensorType, indices: Tensors) -> Type:
         common = _common("index_tensor", [s for s in shapes if s is not None])
     if common is not None and dims is not None:
         return tensor_of((*common, *dims[len(indices) :]), data.dtype)
-    if -1 in (data.ndim, *ranks):
+    if -1 in (data.ndim, *ranks) or common is None:
         return TensorType(None, data.dtype)
     return TensorType(None, data.dtype, max(ranks) + data.ndim - len(indices))
 
@@ -179,6 +179,7 @@ def _put_samples() -> list[Sample]:
 @operator(
     fusion=Fusion.OPAQUE,
     lower=_put_lower,
+    shape_of=NO_OPERAND,
     ref=_put_ref,
     samples=_put_samples,
     prepare=lambda data, indices, values, accumulate=False: (

@@ -16,10 +16,10 @@ from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType, TupleType
-from supple.ops.declare import Axes, Axis, Sections, Tensors, fail, operator, sample
+from supple.ops.declare import Axes, Axis, Place, Sections, Tensors, fail, operator, sample
 from supple.ops.manipulate import reshape_tensor
 from supple.ops.requirements import require_at_least, require_equal
-from supple.ops.shapes import normalize_axis, same_dtype
+from supple.ops.shapes import alike, normalize_axis, require_known_rank, same_dtype
 from supple.sym.relate import dim_text, tensor, tensor_dims
 from supple.sym.simplify import SHAPES, product
 
@@ -118,6 +118,7 @@ def _stack_lower(tensors: Sequence[te.TensorValue], axis: int) -> te.TensorValue
 
 @operator(
     fusion=Fusion.INJECTIVE,
+    device=Place.ANY,
     lower=_stack_lower,
     ref=lambda tensors, axis: np.stack(tensors, axis),
     samples=lambda: [sample([(2, 3), (2, 3)]), sample([(2, 3), (2, 3), (2, 3)], axis=-1), sample([(0,)])],
@@ -130,22 +131,23 @@ def stack(tensors: Tensors, axis: Axis = 0) -> Type:
         fail("stack: needs at least one tensor", "a non-empty tuple", "()")
     first = tensors[0]
     dims = tensor_dims(first)
-    proved = True
+    proved, dtype = True, first.dtype
     for n, other in enumerate(tensors[1:], 1):
-        same_dtype("stack", first, other)
+        dtype = same_dtype("stack", first, other) and dtype
         given = tensor_dims(other)
+        if other.ndim not in (-1, first.ndim):
+            wanted = f"{first.ndim} dimensions" if first.ndim != -1 else "an unknown rank"
+            fail("stack: the tensors have different ranks", wanted, f"{other.ndim} dimensions")
         if dims is None or given is None:
             proved = False
             continue
-        if len(dims) != len(given):
-            fail("stack: the tensors have different ranks", f"{len(dims)} dimensions", f"{len(given)} dimensions")
         for a, b in zip(dims, given, strict=True):
             proved &= require_equal(f"stack: tensor {n} has another shape", a, b)
+    require_known_rank("stack", "the tensors", first)
+    place = normalize_axis("stack", axis or 0, first.ndim + 1)
     if dims is None or not proved:
-        ndim = max(t.ndim for t in tensors)
-        return TensorType(None, first.dtype, -1 if ndim == -1 else ndim + 1)
-    place = normalize_axis("stack", axis or 0, len(dims) + 1)
-    return tensor((*dims[:place], int64(len(tensors)), *dims[place:]), first.dtype)
+        return TensorType(None, dtype, first.ndim + 1)
+    return tensor((*dims[:place], int64(len(tensors)), *dims[place:]), dtype)
 
 
 # -------------------------------------------------------------------------------------------------- repeat, tile, flip
@@ -180,6 +182,8 @@ def repeat(data: TensorType, repeats: int, axis: Axis = None) -> Type:
     if repeats < 0:
         fail("repeat: the count is negative", "a size", str(repeats))
     dims = tensor_dims(data)
+    if axis is not None and data.ndim != -1:
+        normalize_axis("repeat", axis, data.ndim)
     if dims is None:
         return TensorType(None, data.dtype, 1 if axis is None else data.ndim)
     if axis is None:
@@ -252,12 +256,15 @@ def flip(data: TensorType, axis: int) -> Type:
     lower=lambda x1, x2: te.compute((x1.shape[0], x2.shape[0]), lambda i, j: E.Mul(x1[i], x2[j]), "outer"),
     ref=lambda x1, x2: np.outer(x1, x2),
     samples=lambda: [sample((3,), (4,)), sample((0,), (2,))],
+    device=Place.NONE,
 )
 def outer(x1: TensorType, x2: TensorType) -> Type:
     """``x1[i] * x2[j]`` of two vectors."""
-    dtype = same_dtype("outer", x1, x2)
+    alike("outer", x1, x2)
+    dtype = x1.dtype
     for x in (x1, x2):
-        if x.ndim not in (-1, 1):
+        require_known_rank("outer", "an operand", x)
+        if x.ndim != 1:
             fail("outer: needs vectors", "1 dimension", f"{x.ndim} dimensions")
     a, b = tensor_dims(x1), tensor_dims(x2)
     return TensorType(None, dtype, 2) if a is None or b is None else tensor((a[0], b[0]), dtype)
@@ -312,6 +319,7 @@ def _pad_ref(data: Any, pad_width: Axes, pad_mode: str, pad_value: float) -> Any
 
 @operator(
     "nn.pad",
+    device=Place.NONE,
     fusion=Fusion.INJECTIVE,
     lower=_pad_lower,
     ref=_pad_ref,
@@ -375,6 +383,7 @@ def _shuffle_ref(data: Any, upscale_factor: int) -> Any:
 
 @operator(
     "nn.pixel_shuffle",
+    device=Place.NONE,
     fusion=Fusion.INJECTIVE,
     lower=_shuffle_lower,
     ref=_shuffle_ref,
@@ -385,7 +394,8 @@ def pixel_shuffle(data: TensorType, upscale_factor: int) -> Type:
     if upscale_factor < 1:
         fail("nn.pixel_shuffle: the factor must be positive", "a positive number", str(upscale_factor))
     dims = tensor_dims(data)
-    if data.ndim != -1 and data.ndim < 3:
+    require_known_rank("nn.pixel_shuffle", "data", data)
+    if data.ndim < 3:
         fail("nn.pixel_shuffle: needs channels, height and width", "at least 3 dimensions", f"{data.ndim} dimensions")
     if dims is None:
         return TensorType(None, data.dtype, data.ndim)

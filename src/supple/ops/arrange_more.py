@@ -19,7 +19,7 @@ from supple.ops.declare import DType, Scalar, Tensors, fail, operator, sample, s
 from supple.ops.index import require_integers, slice_bounds
 from supple.ops.manipulate import reshape_tensor
 from supple.ops.requirements import require_shape
-from supple.ops.shapes import normalize_axis, same_dtype
+from supple.ops.shapes import normalize_axis, require_known_rank, same_dtype
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import product
 
@@ -82,7 +82,8 @@ def meshgrid(tensors: Tensors, indexing: str = "ij") -> Type:
     if not tensors:
         fail("meshgrid: needs at least one tensor", "a non-empty tuple", "()")
     for t in tensors:
-        if t.ndim not in (-1, 0, 1):
+        require_known_rank("meshgrid", "a tensor", t)
+        if t.ndim not in (0, 1):
             fail("meshgrid: needs vectors", "1 dimension", f"{t.ndim} dimensions")
         same_dtype("meshgrid", tensors[0], t)
     dims: list[Expr] = [int64(0)] * len(tensors)

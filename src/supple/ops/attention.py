@@ -16,12 +16,12 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType
 from supple.ops.activation import floating
-from supple.ops.declare import DType, fail, operator, sample
+from supple.ops.declare import DType, Place, fail, operator, sample
 from supple.ops.index import require_in_bounds, require_integers
 from supple.ops.normalize import wide_dtype
-from supple.ops.reduce import reduce_tensor, require_numbers
-from supple.ops.requirements import require_equal, require_shape, require_spread
-from supple.ops.shapes import broadcast_index, normalize_axis, same_dtype
+from supple.ops.reduce import reduce_tensor
+from supple.ops.requirements import require_equal, require_floats, require_numbers, require_shape, require_spread
+from supple.ops.shapes import alike, broadcast_index, normalize_axis, require_known_rank, same_dtype
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES
 
@@ -156,11 +156,14 @@ def attention_type(
 ) -> TensorType:
     if causal_mask not in _MASKS:
         fail(f"{name}: unknown causal_mask", "None, TopLeft or BottomRight", causal_mask)
-    dtype = floating(name, query).dtype
+    dtype = query.dtype
+    require_floats(name, query)
     for x in (key, value):
-        dtype = same_dtype(name, query, x) or dtype
+        alike(name, query, x)
     for what, given in (("query", query), ("key", key), ("value", value), ("bias", bias)):
-        if given is not None and given.ndim not in (-1, 4):
+        if given is not None:
+            require_known_rank(name, what, given)
+        if given is not None and given.ndim != 4:
             fail(f"{name}: {what} must have 4 dimensions (batch, position, head, width)", "4", str(given.ndim))
     a, b, c = tensor_dims(query), tensor_dims(key), tensor_dims(value)
     if a is None or b is None or c is None:
@@ -208,6 +211,7 @@ def attention(
 
 @operator(
     "nn.cross_entropy_with_logits",
+    device=Place.ANY,
     fusion=Fusion.REDUCTION,
     lower=lambda predictions, labels: _cross_entropy_lower(predictions, labels),
     ref=lambda p, t: np.asarray(-np.sum(p * t) / (p.shape[0] if p.ndim > 1 else 1)).astype(p.dtype),
@@ -336,14 +340,18 @@ def nll_loss(
     """The negative log-likelihood of target classes under log-probabilities ``(N, C, ...)``, as PyTorch defines it:
     weighted by class, targets equal to ``ignore_index`` left out; ``reduction``: ``"mean"``, ``"sum"``, ``"none"``."""
     require_integers("nn.nll_loss", "targets", targets)
-    floating("nn.nll_loss", predictions)
+    require_floats("nn.nll_loss", predictions)
     if reduction not in ("mean", "sum", "none"):
         fail("nn.nll_loss: unknown reduction", "mean, sum or none", reduction)
     require_classes("nn.nll_loss", predictions, targets, weights)
     if weights is not None:
         same_dtype("nn.nll_loss", predictions, weights)
     if reduction == "none":
-        return TensorType(targets.shape, predictions.dtype, targets.ndim)
+        dims = tensor_dims(predictions)
+        if dims is None:
+            return TensorType(None, predictions.dtype, max(predictions.ndim - 1, -1))
+        place = class_axis(len(dims))
+        return tensor((*dims[:place], *dims[place + 1 :]), predictions.dtype)
     return tensor((), predictions.dtype)
 
 

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
+from supple.base.errors import NotSupportedError
 from supple.build import te
 from supple.build.loops import Cell, do, nest, store, when, while_, with_cells
 from supple.ir import expr as E
-from supple.ir.expr import const
+from supple.ir.expr import Call, const, is_scalar
 from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import OPS, Fusion, Op
 from supple.ops.declare import Operand, Sample, fail, operator, sample
-from supple.ops.shapes import broadcast_dims, broadcast_index, broadcast_type, same_dtype
+from supple.ops.requirements import require_numbers, require_values
+from supple.ops.shapes import broadcast_dims, broadcast_index, broadcast_type, operands_dtype
+from supple.ops.unary import truth
 
 
 def _samples() -> list[Sample]:
@@ -40,6 +43,16 @@ def _element(x: te.TensorValue | Expr, indices: Any) -> Expr:
     return x[broadcast_index(x.shape, indices)] if isinstance(x, te.TensorValue) else x
 
 
+def _of_numbers(formula: Callable[[Expr, Expr], Expr]) -> Callable[[Call], Expr | None]:
+    """The number that a call of numbers alone is; None where a tensor is among its operands."""
+
+    def number(call: Call) -> Expr | None:
+        one, other = call.args
+        return formula(one, other) if is_scalar(one) and is_scalar(other) else None
+
+    return number
+
+
 def _lower(name: str, formula: Callable[[Expr, Expr], Expr]) -> Callable[..., Any]:
     def lower(x1: te.TensorValue | Expr, x2: te.TensorValue | Expr) -> te.TensorValue:
         dims = broadcast_dims(name, _shape(x1), _shape(x2))
@@ -58,25 +71,71 @@ def _arithmetic(
     name: str, doc: str, formula: Callable[[Expr, Expr], Expr], ref: Callable[..., Any], python: str | None = None
 ) -> Op:
     def rule(x1: Operand, x2: Operand) -> Type:
-        if "bool" in (x1.dtype, x2.dtype):
-            fail(f"{name}: needs tensors of numbers", "a number dtype", "bool", hint='x.astype("int32")')
-        return broadcast_type(name, x1, x2, same_dtype(name, x1, x2))
+        for x in (x1, x2):
+            require_numbers(name, x)
+        return broadcast_type(name, x1, x2, operands_dtype(name, x1, x2))
 
     rule.__doc__ = doc
     return operator(
-        name, fusion=Fusion.BROADCAST, lower=_lower(name, formula), ref=ref, samples=_samples, python=python
+        name,
+        fusion=Fusion.BROADCAST,
+        lower=_lower(name, formula),
+        scalar=_of_numbers(formula),
+        ref=ref,
+        samples=_samples,
+        python=python,
     )(rule)
 
 
 def _comparison(name: str, doc: str, kind: type[E.CompareOp], ref: Callable[..., Any], python: str) -> Op:
     def rule(x1: Operand, x2: Operand) -> Type:
-        same_dtype(name, x1, x2)
         return broadcast_type(name, x1, x2, "bool")
 
-    rule.__doc__ = doc
-    return operator(name, fusion=Fusion.BROADCAST, lower=_lower(name, kind), ref=ref, samples=_samples, python=python)(
-        rule
-    )
+    def reference(x1: Any, x2: Any) -> Any:
+        x1, x2 = np.asarray(x1), np.asarray(x2)
+        dtype = _compared(dtypes.from_numpy(x1.dtype), dtypes.from_numpy(x2.dtype))
+        return ref(x1, x2) if dtype is None else ref(dtypes.convert(x1, dtype), dtypes.convert(x2, dtype))
+
+    rule.__doc__ = f"{doc} Operands of different dtypes are compared by their values."
+    return operator(
+        name,
+        fusion=Fusion.BROADCAST,
+        lower=_lower(name, _by_value(kind)),
+        scalar=_of_numbers(_by_value(kind)),
+        ref=reference,
+        samples=lambda: [*_samples(), sample((3,), np.array([0, 1, -2], "int32"))],
+        python=python,
+    )(rule)
+
+
+def _compared(a: str, b: str) -> str | None:
+    """The dtype in which numbers of two dtypes are compared; None for one of 64 bits without a sign and one with."""
+    if a == b:
+        return a
+    if dtypes.is_narrow(a) and dtypes.is_narrow(b):
+        return "float32"
+    wide = [np.dtype("float32") if dtypes.is_narrow(d) else dtypes.to_numpy(d) for d in (a, b)]
+    common = np.promote_types(*wide)
+    whole = all(w.kind in "iu" for w in wide)
+    return None if whole and common.kind == "f" else dtypes.from_numpy(common)
+
+
+def _by_value(kind: type[E.CompareOp]) -> Callable[[Expr, Expr], Expr]:
+    """A comparison of numbers of any two dtypes."""
+
+    def compare(a: Expr, b: Expr) -> Expr:
+        one, other = E.scalar_dtype(a), E.scalar_dtype(b)
+        dtype = _compared(one, other)
+        if dtype is not None:
+            return kind(E.cast(dtype, a), E.cast(dtype, b))
+        # a negative number is below all numbers without a sign
+        signed, below = (b, kind(const(1, "int32"), const(0, "int32")))
+        if not one.startswith("u"):
+            signed, below = (a, kind(const(0, "int32"), const(1, "int32")))
+        negative = E.LT(signed, const(0, E.scalar_dtype(signed)))
+        return E.Select(negative, below, kind(E.cast("uint64", a), E.cast("uint64", b)))
+
+    return compare
 
 
 def _divide(a: Expr, b: Expr) -> Expr:
@@ -202,9 +261,16 @@ greater = _comparison("greater", "Elementwise ``x1 > x2``.", E.GT, np.greater, "
 greater_equal = _comparison("greater_equal", "Elementwise ``x1 >= x2``.", E.GE, np.greater_equal, "ge")
 
 
+def _power_of_numbers(a: Expr, b: Expr) -> Expr:
+    if not dtypes.is_float(E.scalar_dtype(a)):
+        raise NotSupportedError("power: native code has no power of two integers beside no tensor", hint="R.const")
+    return intrinsic("pow", a, b)
+
+
 @operator(
     fusion=Fusion.BROADCAST,
     lower=_power_lower,
+    scalar=_of_numbers(_power_of_numbers),
     ref=_power_ref,
     samples=lambda: [
         sample(np.abs(np.linspace(0.1, 3, 12, dtype="float32")).reshape(3, 4), (3, 4)),
@@ -216,39 +282,49 @@ greater_equal = _comparison("greater_equal", "Elementwise ``x1 >= x2``.", E.GE, 
 def power(x1: Operand, x2: Operand) -> Type:
     """Elementwise ``x1 ** x2``. Integers wrap; to a negative power they give the quotient ``1 / x``, rounded towards
     zero: 1 and -1 have one, all others give 0."""
-    if "bool" in (x1.dtype, x2.dtype):
-        fail("power: needs tensors of numbers", "a number dtype", "bool", hint='x.astype("int32")')
-    return broadcast_type("power", x1, x2, same_dtype("power", x1, x2))
+    for x in (x1, x2):
+        require_numbers("power", x)
+    return broadcast_type("power", x1, x2, operands_dtype("power", x1, x2))
 
 
 def _logical(name: str, doc: str, formula: Callable[[Expr, Expr], Expr], ref: Callable[..., Any]) -> Op:
     def rule(x1: Operand, x2: Operand) -> Type:
-        for x in (x1, x2):
-            if x.dtype not in (None, "bool"):
-                fail(f"{name}: needs bool tensors", "bool", x.dtype, hint='x.astype("bool")')
-        return broadcast_type(name, x1, x2, same_dtype(name, x1, x2))
+        return broadcast_type(name, x1, x2, operands_dtype(name, x1, x2))
 
     rule.__doc__ = doc
+
+    def of_any(a: Expr, b: Expr) -> Expr:
+        return E.cast(E.scalar_dtype(a), formula(truth(a), truth(b)))
+
     bools = np.array([[True, False], [False, True]])
     return operator(
         name,
         fusion=Fusion.BROADCAST,
-        lower=_lower(name, formula),
-        ref=ref,
-        samples=lambda: [sample(bools, np.array([True, False])), sample(bools, np.array(True))],
+        lower=_lower(name, of_any),
+        scalar=_of_numbers(of_any),
+        ref=lambda x1, x2: ref(x1, x2).astype(np.asarray(x1).dtype),
+        samples=lambda: [
+            sample(bools, np.array([True, False])),
+            sample(bools, np.array(True)),
+            sample(np.array([[0, 2], [-1, 0]], "int32"), np.array([0, 3], "int32")),
+        ],
     )(rule)
 
 
-logical_and = _logical("logical_and", "Both, elementwise.", E.And, np.logical_and)
-logical_or = _logical("logical_or", "Either, elementwise.", E.Or, np.logical_or)
+logical_and = _logical(
+    "logical_and", "Both, elementwise; of numbers those that are not 0, in their dtype.", E.And, np.logical_and
+)
+logical_or = _logical(
+    "logical_or", "Either, elementwise; of numbers those that are not 0, in their dtype.", E.Or, np.logical_or
+)
 logical_xor = _logical("logical_xor", "One of the two, elementwise.", E.NE, np.logical_xor)
 
 
 def _bitwise(name: str, doc: str, ref: Callable[..., Any], python: str | None = None, bools: bool = True) -> Op:
     def rule(x1: Operand, x2: Operand) -> Type:
-        dtype = same_dtype(name, x1, x2)
+        dtype = operands_dtype(name, x1, x2)
         if dtype is not None and not (dtypes.is_int(dtype) or (bools and dtype == "bool")):
-            fail(f"{name}: needs integers" + (" or bools" if bools else ""), "an integer dtype", dtype)
+            require_values(f"{name}: needs integers" + (" or bools" if bools else ""), "an integer dtype", dtype)
         return broadcast_type(name, x1, x2, dtype)
 
     rule.__doc__ = doc
@@ -258,6 +334,7 @@ def _bitwise(name: str, doc: str, ref: Callable[..., Any], python: str | None = 
         name,
         fusion=Fusion.BROADCAST,
         lower=_lower(name, lambda a, b: intrinsic(intrinsic_name, a, b)),
+        scalar=_of_numbers(lambda a, b: intrinsic(intrinsic_name, a, b)),
         ref=ref,
         samples=lambda: [sample(x, y), sample(x.astype("uint64"), y.astype("uint64"))],
         python=python,
@@ -305,7 +382,7 @@ def _log_add_exp(a: Expr, b: Expr) -> Expr:
 
 def _pair(name: str, doc: str, formula: Callable[[Expr, Expr], Expr], ref: Callable[..., Any]) -> Op:
     def rule(x1: Operand, x2: Operand) -> Type:
-        dtype = same_dtype(name, x1, x2)
+        dtype = operands_dtype(name, x1, x2)
         if dtype is not None and not dtypes.is_float(dtype):
             fail(f"{name}: needs floating-point tensors", "a floating-point dtype", dtype)
         return broadcast_type(name, x1, x2, dtype)
@@ -316,6 +393,7 @@ def _pair(name: str, doc: str, formula: Callable[[Expr, Expr], Expr], ref: Calla
         name,
         fusion=Fusion.BROADCAST,
         lower=_lower(name, formula),
+        scalar=_of_numbers(formula),
         ref=ref,
         samples=lambda: [sample((3, 4), (4,)), sample(special[:, None], special[None, :])],
     )(rule)

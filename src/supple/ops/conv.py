@@ -16,11 +16,11 @@ from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
-from supple.ops.declare import Axes, DType, Sample, fail, operator, sample
+from supple.ops.declare import Axes, DType, Place, Sample, fail, operator, sample
 from supple.ops.layouts import Layout, padding_pairs, parse_layout, per_dimension, settle_window
 from supple.ops.normalize import wide_dtype
 from supple.ops.requirements import require_equal
-from supple.ops.shapes import same_dtype
+from supple.ops.shapes import operands_dtype
 from supple.sym.relate import dim_text, tensor, tensor_dims
 from supple.sym.simplify import SHAPES
 
@@ -257,7 +257,7 @@ def _met(x: Any, axis: int, size: int, offset: int, stride: int) -> Any:
 
 
 def _infer(plan: _Plan, data: TensorType, weight: TensorType) -> Type:
-    dtype = plan.dtype or same_dtype(plan.name, data, weight)
+    dtype = plan.dtype or operands_dtype(plan.name, data, weight)
     plan.data.require_rank("data", data)
     plan.kernel.require_rank("weight", weight)
     a, b = tensor_dims(data), tensor_dims(weight)
@@ -356,6 +356,7 @@ def _declare(spatial: int, transposed: bool) -> Op:
     sizes = ("strides", "dilation", "output_padding") if transposed else ("strides", "dilation")
     return operator(
         name,
+        device=Place.COMMON,
         fusion=Fusion.OUT_FUSABLE,
         lower=lower,
         ref=ref,

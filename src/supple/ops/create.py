@@ -14,8 +14,11 @@ from supple.ir.expr import IntImm, cast, const, int64, scalar_dtype
 from supple.ir.graph import ShapeExpr
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, Op
-from supple.ir.types import ShapeType, TensorType
+from supple.ir.types import TensorType
 from supple.ops.declare import DType, Scalar, Shape, ShapeOf, fail, operator, sample
+from supple.ops.manipulate import shaped
+from supple.ops.requirements import require_at_least
+from supple.ops.shapes import require_known_rank
 from supple.sym.relate import tensor
 from supple.sym.simplify import SHAPES
 
@@ -23,10 +26,13 @@ from supple.sym.simplify import SHAPES
 def _shape_type(name: str, shape: Expr, dtype: str | None) -> TensorType:
     if dtype is None:
         fail(f"{name}: a dtype is needed")
+    return _sized(name, shape, dtype)
+
+
+def _sized(name: str, shape: Expr, dtype: str | None) -> TensorType:
     values = shape.values if isinstance(shape, ShapeExpr) else None
     if values is None:
-        ty = getattr(shape, "ty", None)
-        return TensorType(None, dtype, ty.ndim if isinstance(ty, ShapeType) else -1)
+        return shaped(shape, dtype)
     for value in values:
         if isinstance(value, IntImm) and value.value < 0:
             fail(f"{name}: a dimension is negative", "sizes", str(value.value))
@@ -77,7 +83,8 @@ ones_like = _like("ones_like", 1)
 
 
 def _scalar_tensor(name: str, fill: TensorType) -> None:
-    if fill.ndim not in (-1, 0):
+    require_known_rank(name, "the fill value", fill)
+    if fill.ndim != 0:
         fail(f"{name}: the fill value must be a 0-dimensional tensor", "0 dimensions", f"{fill.ndim} dimensions")
 
 
@@ -87,6 +94,7 @@ def _fill_lower(shape: Sequence[Expr], fill_value: te.TensorValue, dtype: str) -
 
 @operator(
     fusion=Fusion.ELEMENTWISE,
+    device=(1,),
     lower=lambda shape, fill_value, dtype: _fill_lower(shape, fill_value, dtype or fill_value.dtype),
     ref=lambda shape, fill_value, dtype: np.full(
         shape, dtypes.convert(fill_value, dtype or dtypes.from_numpy(np.asarray(fill_value).dtype))
@@ -99,7 +107,7 @@ def _fill_lower(shape: Sequence[Expr], fill_value: te.TensorValue, dtype: str) -
 def full(shape: Shape, fill_value: TensorType, dtype: DType = None) -> Type:
     """A tensor filled with a 0-dimensional one, converted to ``dtype`` if given."""
     _scalar_tensor("full", fill_value)
-    return _shape_type("full", shape, dtype or fill_value.dtype)
+    return _sized("full", shape, dtype or fill_value.dtype)
 
 
 @operator(
@@ -131,20 +139,22 @@ def _prepare_arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = Non
 
 
 def arange_length(start: Expr, end: Expr, step: Expr) -> Expr:
-    """``max(0, ceil((end - start) / step))``, of integers or of literals."""
+    """``max(0, ceil((end - start) / step))`` of literals; of symbols, as Relax's types say it, without the ``max``: a
+    negative size is refused when it runs, and so is a symbolic step that is not positive."""
     literals = [getattr(v, "value", None) for v in (start, end, step)]
     if all(v is not None for v in literals):
         low, high, by = literals
         if by == 0:
             fail("arange: the step is 0", "a step that is not 0", "0")
         return int64(max(0, int(np.ceil((high - low) / by))))  # type: ignore[operator]
-    if not all(dtypes.is_int(scalar_dtype(v)) for v in (start, end, step)) or not isinstance(step, IntImm):
-        fail("arange: symbolic bounds must be integers, with a literal step")
-    start, end = cast("int64", start), cast("int64", end)
-    span = E.Sub(end, start) if step.value > 0 else E.Sub(start, end)
-    size = int64(abs(step.value))
-    steps = E.FloorDiv(E.Add(span, int64(size.value - 1)), size)
-    return SHAPES.simplify(E.Max(steps, int64(0)))
+    if not all(dtypes.is_int(scalar_dtype(v)) for v in (start, end, step)):
+        fail("arange: symbolic bounds and steps must be integers")
+    start, end, size = cast("int64", start), cast("int64", end), cast("int64", step)
+    if not isinstance(step, IntImm):
+        require_at_least("arange: a symbolic step must be positive", 1, size)
+    elif step.value < 0:
+        start, end, size = end, start, int64(-step.value)
+    return SHAPES.simplify(E.FloorDiv(E.Sub(E.Add(E.Sub(end, start), size), int64(1)), size))
 
 
 def _arange_lower(start: Expr, end: Expr, step: Expr, dtype: str) -> te.TensorValue:
@@ -211,6 +221,7 @@ def _prepare_eye_like(x: Any, k: Any = 0, dtype: Any = None) -> tuple[Any, Any]:
     ref=lambda x, k, dtype: np.eye(x.shape[0], x.shape[1], k, dtypes.to_numpy(dtype) if dtype else x.dtype),
     prepare=_prepare_eye_like,
     samples=lambda: [sample((3, 4)), sample((2, 3), 1, dtype="int32")],
+    shape_of=0,
 )
 def eye_like(x: TensorType, k: Scalar, dtype: DType = None) -> Type:
     """`eye` of the shape (and the dtype, unless given) of a matrix."""

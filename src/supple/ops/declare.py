@@ -15,6 +15,7 @@ The rule's parameters are the operator's signature. Their annotations say what e
 
 from __future__ import annotations
 
+import enum
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -59,7 +60,7 @@ def _int(value: Any) -> int:
 def _bool(value: Any) -> bool:
     if isinstance(value, IntImm):
         value = value.value
-    if value not in (0, 1):
+    if not hasattr(value, "__index__") and not isinstance(value, np.bool_):
         raise TypeError(f"expected a bool, got {value!r}")
     return bool(value)
 
@@ -212,7 +213,9 @@ def operator(
     ``name`` is the name below ``relax.`` (the rule's own name if absent); ``lower(*tensors, **attributes)`` is its
     compute definition, ``ref(*arrays, **attributes)`` its value by numpy, ``python`` the Python operator it stands for.
     Among the other facts, ``kernel`` is the name of the loop function where Relax's is not the operator's own: text, or
-    a function of the call.
+    a function of the call; ``device`` says whose virtual device the results have (see `Place`), and ``shape_of``
+    which operand's shape the result has where that is a variable: its number, a function of the attributes, or
+    `NO_OPERAND` where Relax's type keeps the rank alone.
     """
 
     def declare(rule: Callable[..., Type]) -> Op:
@@ -222,7 +225,7 @@ def operator(
             full,
             inspect.getdoc(rule) or "",
             params,
-            _checked(rule, full, params, fusion),
+            _checked(rule, full, params, fusion, facts),
             fusion,
             pure,
             lower,
@@ -237,38 +240,71 @@ def operator(
     return declare
 
 
-def _checked(rule: Callable[..., Type], name: str, params: tuple[Param, ...], fusion: Fusion) -> Callable[[Call], Type]:
+NO_OPERAND = "no operand"
+
+
+class Place(enum.Enum):
+    """Whose virtual device the results of an operator have, where it is not the first operand's alone. A tuple of
+    numbers of operands stands for the results' one by one."""
+
+    COMMON = "that of any operand; operands that live apart are refused"
+    ANY = "that of any operand; unknown where operands live apart"
+    NONE = "no device"
+
+
+def _checked(
+    rule: Callable[..., Type], name: str, params: tuple[Param, ...], fusion: Fusion, facts: dict[str, Any]
+) -> Callable[[Call], Type]:
     """The type rule on a call: looks up the arguments' types, runs the rule, and places its result."""
+    spreads = fusion in (Fusion.ELEMENTWISE, Fusion.BROADCAST)
+    place = facts.get("device", Place.COMMON if params and params[0].kind == "operand" else None)
 
     def infer_call(call: Call) -> Type:
         spread: list[DTensorType] = []
         by_variable: list[tuple[TensorType, TensorType]] = []
         values = _rule_arguments(call, name, params, spread)
-        if fusion not in (Fusion.ELEMENTWISE, Fusion.BROADCAST):
+        if not spreads:
             values = [_rank_only(v, by_variable) for v in values]
-        if params and params[0].kind == "operand" and all(map(is_scalar, call.args)):
-            fail(
-                f"{name}: one operand must be a tensor",
-                "a tensor",
-                "numbers alone",
-                call=call,
-                hint="R.prim_value(a + b)",
-            )
         result = rule(*values, **call.attrs)
+        if params and params[0].kind == "operand" and all(map(is_scalar, call.args)):
+            return PrimType(result.dtype)  # type: ignore[attr-defined]
         if by_variable:
-            result = _given_back(result, by_variable)
+            same = facts.get("shape_of")
+            result = _given_back(result, by_variable) if same is not NO_OPERAND else result
+            operand = same(call.attrs) if callable(same) else same
+            if isinstance(operand, int) and isinstance(result, TensorType) and result.shape is None:
+                result = next((_shaped_as(result, v) for seen, v in by_variable if seen is values[operand]), result)
         if spread:
             return _spread(result, spread, values, call, name, fusion)
-        devices = _devices(values)
-        if not devices:
+        if not _devices(values):
             return result
-        if len(devices) > 1 and fusion in (Fusion.ELEMENTWISE, Fusion.BROADCAST):
-            found = " and ".join(f"{d.kind}:{d.vdevice_id}:{d.memory_scope}" for d in devices)
-            fail(f"{name}: tensors of different virtual devices", "one device", found, call=call, hint="R.to_vdevice")
-        # where the operands live apart, the result's place is unknown
-        return on_device(result, devices[0] if len(devices) == 1 else None)
+        return _placed(result, values, place, name, call)
 
     return infer_call
+
+
+def _shaped_as(ty: TensorType, other: TensorType) -> TensorType:
+    return TensorType(other.shape, ty.dtype, other.ndim, ty.vdevice)
+
+
+def _placed(result: Type, values: list[Any], place: Any, name: str, call: Call) -> Type:
+    """The result on the virtual device that ``place`` says."""
+    if isinstance(place, Place):
+        devices = _devices(values)
+        if place is Place.COMMON and len(devices) > 1:
+            found = " and ".join(f"{d.kind}:{d.vdevice_id}:{d.memory_scope}" for d in devices)
+            fail(f"{name}: tensors of different virtual devices", "one device", found, call=call, hint="R.to_vdevice")
+        return on_device(result, devices[0] if place is not Place.NONE and len(devices) == 1 else None)
+    if isinstance(result, TupleType) and place is not None:
+        fields = zip(result.fields, place, strict=True)
+        return TupleType(tuple(on_device(f, _device_of(values[p])) for f, p in fields))
+    first = next(v for v in values if isinstance(v, (TensorType, list)))
+    return on_device(result, _device_of(first if place is None else values[place[0]]))
+
+
+def _device_of(value: Any) -> VDevice | None:
+    found = _devices([value])
+    return found[0] if len(found) == 1 else None
 
 
 def _rank_only(value: Any, by_variable: list[tuple[TensorType, TensorType]]) -> Any:
@@ -359,10 +395,9 @@ def _seen_by_rule(arg: Expr, name: str, param: Param, call: Call, spread: list[D
 
 
 def _tensor_type(ty: Type, name: str, param: str, arg: Expr, call: Call) -> TensorType:
-    if isinstance(ty, AnyType):
-        return TensorType(None, None)
     if not isinstance(ty, TensorType):
-        fail(f"{name}: parameter {param} takes a tensor", "a tensor", str(ty), arg, call)
+        hint = "R.match_cast(x, R.Tensor(...))" if isinstance(ty, AnyType) else None
+        fail(f"{name}: parameter {param} takes a tensor", "a tensor", str(ty), arg, call, hint)
     return ty
 
 

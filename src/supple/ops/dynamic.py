@@ -22,6 +22,7 @@ from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import fail, operator
 from supple.ops.requirements import require_shape
+from supple.ops.shapes import require_known_rank
 from supple.sym.relate import tensor_dims
 from supple.sym.simplify import product
 
@@ -171,7 +172,8 @@ def dynamic_strided_slice(x: TensorType, begin: TensorType, end: TensorType, str
     for what, t in (("begin", begin), ("end", end), ("strides", strides)):
         if t.dtype not in (None, "int64"):
             fail(f"{name}: {what} must be int64", "int64", t.dtype, hint=f'{what}.astype("int64")')
-        if t.ndim not in (-1, 1):
+        require_known_rank(name, what, t)
+        if t.ndim != 1:
             fail(f"{name}: {what} must have one dimension", "1 dimension", f"{t.ndim} dimensions")
         dims = tensor_dims(t)
         if dims is not None and x.ndim != -1:

@@ -16,7 +16,7 @@ from supple.ir.expr import cast, int64
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
-from supple.ops.declare import Sample, Tensors, fail, operator, sample
+from supple.ops.declare import Place, Sample, Tensors, fail, operator, sample
 from supple.ops.requirements import require_equal
 from supple.ops.shapes import is_one, same_dtype
 from supple.sym.relate import tensor, tensor_dims
@@ -190,7 +190,7 @@ def _samples() -> list[Sample]:
     ]
 
 
-@operator(fusion=Fusion.OUT_FUSABLE, lower=_lower, ref=_ref, samples=_samples)
+@operator(fusion=Fusion.OUT_FUSABLE, device=Place.ANY, lower=_lower, ref=_ref, samples=_samples)
 def einsum(operands: Tensors, subscripts: str) -> Type:
     """The sum of products that subscripts name, as numpy's einsum: ``"ij,jk->ik"``, repeated subscripts of one operand
     (its diagonal), an ellipsis for axes that are broadcast, and without an arrow the subscripts that stand once in

@@ -22,10 +22,12 @@ from supple.ir.walk import substitute
 from supple.ops.activation import relu6
 from supple.ops.attention_more import attention_call
 from supple.ops.calls import _tuple_of, destination_result
-from supple.ops.declare import DType, Shape, ShapeOf, fail, operator, sample
+from supple.ops.declare import DType, Place, Shape, ShapeOf, fail, operator, sample
 from supple.ops.linalg import linear
+from supple.ops.shapes import require_known_rank
 from supple.ops.unary import astype
-from supple.sym.relate import bind_parameters, tensor_dims
+from supple.runtime.device import Device, device
+from supple.sym.relate import assignable, bind_parameters, tensor_dims
 
 Infer = Callable[[Call], Type]
 
@@ -95,6 +97,22 @@ def _inplace_packed_type(call: Call) -> Type:
     for place in places:
         if not -1 <= place < len(call.args) - 1:
             raise TypeCheckError(f"call_inplace_packed: there is no argument {place}", rule="call")
+    written = [place for place in places if place != -1]
+    if not written:
+        raise TypeCheckError(
+            "call_inplace_packed: no argument is overwritten", hint="call_pure_packed, or an index", rule="call"
+        )
+    if len(set(written)) < len(written):
+        raise TypeCheckError("call_inplace_packed: an argument is overwritten twice", actual=str(places), rule="call")
+    for ty, place in zip(call.ty_args, places, strict=True):
+        given = infer(call.args[1 + place]) if place != -1 else ty
+        if assignable(given, ty) is not True:
+            raise TypeCheckError(
+                f"call_inplace_packed: a result is argument {place}, but its type is another",
+                expected=str(given),
+                actual=str(ty),
+                rule="call",
+            )
     return packed_result(call.ty_args)
 
 
@@ -206,7 +224,8 @@ def call_py_func(py_func_name: Any, *args: Any, out_ty: Any = None, ty_args: Any
 
 
 def _tensor_to_shape_type(expr: TensorType) -> Type:
-    if expr.ndim not in (-1, 1):
+    require_known_rank("tensor_to_shape", "the tensor", expr)
+    if expr.ndim != 1:
         fail("tensor_to_shape takes a tensor of one dimension", "ndim 1", f"ndim {expr.ndim}")
     if expr.dtype not in (None, "int64"):
         fail("tensor_to_shape takes int64 values", "int64", expr.dtype)
@@ -267,6 +286,7 @@ def shape_to_tensor(expr: Shape) -> Type:
     "size",
     ref=lambda x: np.array(np.asarray(x).size, "int64"),
     lower=_lower_size,
+    device=Place.NONE,
     samples=lambda: [sample((3, 4)), sample(())],
 )
 def size(expr: TensorType) -> Type:
@@ -331,8 +351,6 @@ def _vdevice(value: Any) -> Any:
 
 def _to_vdevice_type(call: Call) -> Type:
     ty = infer(call.args[0])
-    if isinstance(ty, AnyType):
-        return ty
     if not isinstance(ty, TensorType):
         fail("to_vdevice takes a tensor", "a tensor", str(ty), call.args[0], call)
     return TensorType(ty.shape, ty.dtype, ty.ndim, call.attrs["dst_vdevice"])
@@ -347,15 +365,33 @@ TO_VDEVICE = _form(
     value="argument",
 )
 
+
+def _hinted_device(data: Any, dst_vdevice: Any, memory_scope: Any = "global") -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """``R.hint_on_device(x, R.device("cpu", 0))``: the call keeps DLPack's number of the kind, and the index."""
+    found = device(dst_vdevice) if isinstance(dst_vdevice, str) else dst_vdevice
+    if not isinstance(found, Device):
+        raise TypeError(f"expected a device such as R.device('cpu', 0), got {dst_vdevice!r}")
+    return (data, found.device_type, found.index, memory_scope), {}
+
+
+def _hint_type(call: Call) -> Type:
+    ty = infer(call.args[0])
+    if not isinstance(ty, TensorType):
+        fail("hint_on_device takes a tensor", "a tensor", str(ty), call.args[0], call)
+    return ty
+
+
 HINT_ON_DEVICE = _form(
     "hint_on_device",
     "The same tensor, with a hint on which device it should be.",
-    lambda call: infer(call.args[0]),
+    _hint_type,
     Param("data"),
-    Param("dst_vdevice", "attr"),
+    Param("device_type", "attr"),
+    Param("index", "attr"),
     Param("memory_scope", "attr", "global", lambda v: str(getattr(v, "value", v))),
     value="argument",
-    relax_text=RelaxText(positional=True),
+    prints="hint",
+    prepare=_hinted_device,
 )
 
 
@@ -514,14 +550,14 @@ def _view_type(call: Call) -> Type:
         fail("memory.view takes a tensor", "a tensor", str(ty), data, call)
     old = ty if isinstance(ty, TensorType) else TensorType(None, None)
     name = old.dtype if _absent(dtype) else _dtype_of(dtype, "memory.view")
-    if _absent(shape):
-        return TensorType(old.shape, name, old.ndim)
-    given = _shape_operand("memory.view", shape)
+    given = ShapeType(tensor_dims(old), old.ndim) if _absent(shape) else _shape_operand("memory.view", shape)
     before, after = tensor_dims(old), given.values
     if before is not None and after is not None and _absent(offset):
         have, need = _bytes(before, old.dtype), _bytes(after, name)
         if have is not None and need is not None and have < need:
-            fail("memory.view: the view is larger than the tensor", str(old), str(given), shape, call)
+            fail("memory.view: the view is larger than the tensor", str(old), f"{given} of {name}", shape, call)
+    if _absent(shape):
+        return TensorType(old.shape, name, old.ndim)
     return TensorType(shape if isinstance(shape, ShapeExpr) else None, name, given.ndim)
 
 

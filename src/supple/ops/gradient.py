@@ -18,7 +18,6 @@ from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
-from supple.ops.activation import floating
 from supple.ops.attention import class_axis, class_weight, require_classes
 from supple.ops.declare import Axes, Axis, Sample, fail, operator, sample
 from supple.ops.index import require_in_bounds, require_integers, wrapped_index
@@ -26,8 +25,8 @@ from supple.ops.layouts import settle_window
 from supple.ops.normalize import wide_dtype
 from supple.ops.pool import POOL_SIZES, POOL_TEXT, PoolPlan, by_meaning, count_inside, ref_taps, window_spots
 from supple.ops.reduce import reduce_tensor
-from supple.ops.requirements import require_shape
-from supple.ops.shapes import normalize_axis, same_dtype
+from supple.ops.requirements import require_floats, require_shape
+from supple.ops.shapes import alike, normalize_axis
 from supple.sym.relate import tensor, tensor_dims
 
 # ---------------------------------------------------------------------------------------------------------------- marks
@@ -119,6 +118,7 @@ def _nll_ref(
 
 @operator(
     "grad.nll_loss_backward",
+    device=(1,),
     fusion=Fusion.OPAQUE,
     lower=_nll_lower,
     ref=_nll_ref,
@@ -140,9 +140,9 @@ def nll_loss_backward(
 ) -> Type:
     """The gradient of `nn.nll_loss` with respect to its predictions."""
     name = "grad.nll_loss_backward"
-    floating(name, predictions)
+    require_floats(name, predictions)
     require_integers(name, "targets", targets)
-    same_dtype(name, output_grad, predictions)
+    alike(name, output_grad, predictions)
     if reduction not in ("mean", "sum", "none"):
         fail(f"{name}: unknown reduction", "mean, sum or none", reduction)
     require_classes(name, predictions, targets, weights)
@@ -275,8 +275,8 @@ def _pool_backward(average: bool) -> Op:
         out_layout: str | None = None,
     ) -> Type:
         attrs = {k: v for k, v in locals().items() if k not in ("data", "output_grad", "name")}
-        floating(name, data)
-        same_dtype(name, output_grad, data)
+        require_floats(name, data)
+        alike(name, output_grad, data)
         plan = PoolPlan(name, 2, attrs)
         plan.out.require_rank("output_grad", output_grad)
         pooled = plan.result_type(data)
@@ -298,6 +298,7 @@ def _pool_backward(average: bool) -> Op:
     )
     return operator(
         name,
+        device=(1,),
         fusion=Fusion.OPAQUE,
         lower=lambda output_grad, data, **attrs: lower(PoolPlan(name, 2, attrs), output_grad, data),
         ref=lambda output_grad, data, **attrs: _pool_ref(
@@ -350,6 +351,7 @@ def _take_ref(output_grad: Any, x: Any, indices: Any, axis: Axis, mode: str) -> 
 
 @operator(
     "grad.take_backward",
+    device=(1,),
     fusion=Fusion.OPAQUE,
     lower=_take_lower,
     ref=_take_ref,
@@ -370,7 +372,7 @@ def take_backward(
     if mode not in ("", "fast", "clip", "wrap"):
         fail(f"{name}: unknown mode", "fast or clip or wrap", mode)
     require_integers(name, "indices", indices)
-    same_dtype(name, output_grad, x)
+    alike(name, output_grad, x)
     if axis is None and x.ndim not in (-1, 1):
         fail(f"{name}: an axis is needed", "1 dimension, or an axis", f"{x.ndim} dimensions")
     dims, at = tensor_dims(x), tensor_dims(indices)

@@ -17,13 +17,12 @@ from supple.ir.intrinsics import absolute, intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
-from supple.ops.activation import floating
 from supple.ops.declare import Sample, Shape, ShapeOf, fail, operator, sample
 from supple.ops.layouts import parse_layout
 from supple.ops.manipulate import shape_rank, shape_values
 from supple.ops.normalize import wide_dtype
-from supple.ops.requirements import require_equal
-from supple.ops.shapes import require_rank, same_dtype
+from supple.ops.requirements import require_equal, require_floats
+from supple.ops.shapes import alike, require_rank
 from supple.sym.relate import tensor, tensor_dims
 
 # ---------------------------------------------------------------------------------------------------------- grid_sample
@@ -276,9 +275,9 @@ def grid_sample(
     """
     name = "image.grid_sample"
     plan = _Sampling(method, layout, padding_mode, align_corners)
-    floating(name, data)
-    floating(name, grid)
-    same_dtype(name, data, grid)
+    require_floats(name, data)
+    require_floats(name, grid)
+    alike(name, data, grid)
     plan.layout.require_rank("data", data)
     require_rank(name, "grid", grid, plan.grid_rank)
     given, places = tensor_dims(data), tensor_dims(grid)
@@ -353,7 +352,7 @@ def affine_grid(data: TensorType, size: Shape, align_corners: bool = True) -> Ty
     """The grid ``(N, 2, H, W)`` of places that affine maps ``(N, 2, 3)`` give for an image of ``size`` ``(H, W)``, or
     ``(N, 3, D, H, W)`` for maps ``(N, 3, 4)``; the input of `image.grid_sample`. Values as PyTorch's affine_grid."""
     name = "image.affine_grid"
-    floating(name, data)
+    require_floats(name, data)
     spatial = shape_rank(size)
     if spatial not in (-1, 2, 3):
         fail(f"{name}: the size has 2 or 3 dimensions", "(H, W) or (D, H, W)", f"{spatial} dimensions")

@@ -11,14 +11,14 @@ from supple.base import dtypes
 from supple.base.errors import ExecutionError, out_of_bounds
 from supple.build import te
 from supple.ir import expr as E
-from supple.ir.expr import IntImm, cast, int64
+from supple.ir.expr import IntImm, cast, int64, scalar_dtype
 from supple.ir.graph import Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import Axis, Operand, Scalar, Scalars, fail, operator, sample, static_sample
 from supple.ops.requirements import require_equal
-from supple.ops.shapes import normalize_axes, normalize_axis
+from supple.ops.shapes import normalize_axes, normalize_axis, require_known_rank
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES, evaluate
 
@@ -104,7 +104,9 @@ def take(x: TensorType, indices: Operand, axis: Axis = None, mode: str = "fast")
     if mode not in _MODES:
         fail("take: unknown mode", " or ".join(_MODES), mode)
     require_integers("take", "indices", indices)
-    if axis is None and x.ndim not in (-1, 1):
+    if axis is None:
+        require_known_rank("take", "x", x)
+    if axis is None and x.ndim != 1:
         fail("take: an axis is needed", "1 dimension, or an axis", f"{x.ndim} dimensions")
     if -1 in (x.ndim, indices.ndim):
         return TensorType(None, x.dtype)
@@ -236,6 +238,12 @@ def strided_slice(
     that does not exist raises at run time."""
     dims = tensor_dims(x)
     parts = [_values(axes), _values(begin), _values(end)]
+    for what, given in zip(("begin", "end", "strides"), (*parts[1:], _values(strides)), strict=True):
+        if parts[0] is not None and given is not None and len(given) != len(parts[0]):
+            fail(f"strided_slice: one of {what} for each axis", str(len(parts[0])), str(len(given)))
+        for bound in given or ():
+            if not dtypes.is_int(scalar_dtype(bound)):
+                fail(f"strided_slice: {what} must be integers", "an integer", scalar_dtype(bound))
     if dims is None or any(p is None for p in parts):
         return TensorType(None, x.dtype, x.ndim)
     found = _slices(dims, parts[0] or [], parts[1] or [], parts[2] or [], _values(strides), assume_inbound)
@@ -274,6 +282,7 @@ def _gather_elements_ref(data: Any, indices: Any, axis: int) -> Any:
         sample((3, 4), np.array([[2, 0, 1, 1]], "int32"), axis=0),
     ],
     kernel="gather",
+    shape_of=1,
 )
 def gather_elements(data: TensorType, indices: TensorType, axis: int = 0) -> Type:
     """``out[i][j] = data[i][indices[i][j]]`` (for axis 1): one index for each element of the result."""
@@ -282,6 +291,8 @@ def gather_elements(data: TensorType, indices: TensorType, axis: int = 0) -> Typ
         normalize_axis("gather_elements", axis, data.ndim)
         if indices.ndim not in (-1, data.ndim):
             fail("gather_elements: both must have one rank", f"{data.ndim} dimensions", f"{indices.ndim} dimensions")
+    if data.ndim == -1:
+        return TensorType(None, data.dtype)
     return TensorType(indices.shape, data.dtype, indices.ndim)
 
 

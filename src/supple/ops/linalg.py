@@ -15,10 +15,10 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.binary import add
-from supple.ops.declare import DType, fail, operator, sample
+from supple.ops.declare import DType, Place, fail, operator, sample
 from supple.ops.manipulate import permute_dims
-from supple.ops.requirements import require_equal
-from supple.ops.shapes import Dims, broadcast_dims, broadcast_index, same_dtype
+from supple.ops.requirements import require_equal, require_numbers
+from supple.ops.shapes import Dims, alike, broadcast_dims, broadcast_index, operands_dtype
 from supple.sym.relate import dim_text, tensor_dims
 
 
@@ -68,6 +68,7 @@ def _ref(x1: Any, x2: Any, out_dtype: DType) -> Any:
     fusion=Fusion.OUT_FUSABLE,
     broadcasts=("x1", "x2"),
     core_dims=2,
+    device=Place.ANY,
     lower=_lower,
     ref=_ref,
     samples=lambda: [
@@ -87,9 +88,9 @@ def matmul(x1: TensorType, x2: TensorType, out_dtype: DType = None) -> Type:
     """Matrix product by numpy's rules for every rank: ``(..., m, k) @ (..., k, n) -> (..., m, n)``, leading dimensions
     broadcast, a vector counts as a row on the left and as a column on the right. The result (and the sum) has
     ``out_dtype``, or the operands' dtype; floats narrower than float32 are summed in float32."""
-    dtype = same_dtype("matmul", x1, x2)
-    if "bool" in (x1.dtype, x2.dtype):
-        fail("matmul: needs tensors of numbers", "a number dtype", "bool", hint='x.astype("int32")')
+    dtype = operands_dtype("matmul", x1, x2) if out_dtype is None else alike("matmul", x1, x2)
+    for x in (x1, x2):
+        require_numbers("matmul", x)
     a, b = tensor_dims(x1), tensor_dims(x2)
     dims = _matmul_dims(a, b) if a is not None and b is not None else None
     if dims is not None:

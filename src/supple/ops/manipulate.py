@@ -17,9 +17,9 @@ from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import ShapeType, TensorType
-from supple.ops.declare import Axes, Axis, Shape, ShapeOf, Tensors, fail, operator, sample, static_sample
-from supple.ops.requirements import require_equal
-from supple.ops.shapes import broadcast_dims, broadcast_index, normalize_axes, normalize_axis
+from supple.ops.declare import Axes, Axis, Place, Shape, ShapeOf, Tensors, fail, operator, sample, static_sample
+from supple.ops.requirements import require_equal, require_spread
+from supple.ops.shapes import broadcast_index, normalize_axes, normalize_axis, require_known_rank
 from supple.sym.relate import dim_text, dims_text, simplify_dims, tensor, tensor_dims
 from supple.sym.simplify import SHAPES, exact_quotient, product
 
@@ -63,23 +63,17 @@ def reshaped_dims(dims: Sequence[Expr], wanted: Sequence[Expr]) -> tuple[Expr, .
         rest = product([v for d, v in enumerate(result) if d != free[0]])
         quotient = exact_quotient(total, rest)
         if quotient is None:
-            fail(
-                "reshape: the size is not a multiple of the other dimensions",
-                f"a divisor of {dim_text(total)}",
-                dim_text(rest),
-            )
+            text = "reshape: the size is not a multiple of the other dimensions"
+            require_equal(text, int64(0), E.FloorMod(total, rest), f"a divisor of {dim_text(total)}", dim_text(rest))
+            quotient = SHAPES.simplify(E.FloorDiv(total, rest))
         result[free[0]] = quotient
     negative = [v for v in result if isinstance(v, IntImm) and v.value < 0]
     if negative:
         fail("reshape: a dimension is negative", "sizes, one -1 at most", dims_text(wanted))
-    same = SHAPES.equal(total, product(result))
-    if same is not True:
-        fail(
-            "reshape: the number of elements differs" if same is False else "reshape: the sizes are not proved equal",
-            f"{dim_text(total)} elements",
-            f"{dim_text(product(result))} elements in {dims_text(result)}",
-            hint=None if same is False else "use R.match_cast to relate the dimensions",
-        )
+    else:
+        came = f"{dim_text(product(result))} elements in {dims_text(result)}"
+        text = "reshape: the number of elements differs"
+        require_equal(text, total, product(result), f"{dim_text(total)} elements", came)
     return simplify_dims(result)
 
 
@@ -139,12 +133,16 @@ def _reshape_ref(x: Any, shape: Sequence[int]) -> Any:
 )
 def reshape(x: TensorType, shape: Shape) -> Type:
     """The elements of ``x`` in row-major order under a new shape. One dimension may be -1 (what is left), and 0 keeps
-    the input's dimension at that place. The number of elements must be proved equal."""
+    the input's dimension at that place. Where it is not proved that the number of elements is the same, that is checked
+    when it runs."""
     wanted, dims = shape_values(shape), tensor_dims(x)
     if wanted is None:
         return shaped(shape, x.dtype)
     if dims is None:
-        known = all(not isinstance(v, IntImm) or v.value > 0 for v in wanted)
+        literals = [v.value for v in wanted if isinstance(v, IntImm)]
+        if literals.count(-1) > 1 or any(v < -1 for v in literals):
+            fail("reshape: a dimension is negative", "sizes, one -1 at most", dims_text(wanted))
+        known = all(v > 0 for v in literals)
         return TensorType(ShapeExpr(wanted), x.dtype) if known else TensorType(None, x.dtype, len(wanted))
     return tensor(reshaped_dims(dims, wanted), x.dtype)
 
@@ -217,8 +215,10 @@ def _permute_lower(x: te.TensorValue, axes: Axes) -> te.TensorValue:
 )
 def permute_dims(x: TensorType, axes: Axes = None) -> Type:
     """The axes in another order (reversed for None): ``result.shape[i] = x.shape[axes[i]]``."""
+    if axes is not None:
+        require_known_rank("permute_dims", "x", x)
     if x.ndim == -1:
-        return TensorType(None, x.dtype, -1 if axes is None else len(axes))
+        return TensorType(None, x.dtype)
     order = _permutation(x.ndim, axes)
     dims = tensor_dims(x)
     return TensorType(None, x.dtype, x.ndim) if dims is None else tensor([dims[a] for a in order], x.dtype)
@@ -256,6 +256,7 @@ def _concat_axis(ndim: int, axis: Axis) -> int:
 
 @operator(
     fusion=Fusion.INJECTIVE,
+    device=Place.ANY,
     lower=_concat_lower,
     ref=lambda tensors, axis: np.concatenate(tensors, 0 if axis is None else axis),
     samples=lambda: [
@@ -326,6 +327,7 @@ def _expand(dims: Sequence[Expr], new: set[int]) -> list[Expr]:
 @operator(
     fusion=Fusion.INJECTIVE,
     lower=_expand_lower,
+    shape_of=lambda attrs: 0 if attrs["axis"] == () else None,
     ref=lambda x, axis: np.expand_dims(x, axis),
     samples=lambda: [sample((3, 4), axis=[0, -1]), sample((), axis=0)],
 )
@@ -368,6 +370,7 @@ def _squeeze_lower(x: te.TensorValue, axis: Axes) -> te.TensorValue:
 @operator(
     fusion=Fusion.INJECTIVE,
     lower=_squeeze_lower,
+    shape_of=lambda attrs: 0 if attrs["axis"] == () else None,
     ref=_squeeze_ref,
     samples=lambda: [
         static_sample((1, 3, 1)),
@@ -383,20 +386,15 @@ def squeeze(x: TensorType, axis: Axes = None) -> Type:
     dims = tensor_dims(x)
     unsure = axis is None and dims is not None and any(SHAPES.equal(d, int64(1)) is None for d in dims)
     if dims is None or unsure:
-        return TensorType(None, x.dtype, -1 if axis is None or x.ndim == -1 else x.ndim - len(axis))
+        if axis is None or x.ndim == -1:
+            return TensorType(None, x.dtype)
+        return TensorType(None, x.dtype, x.ndim - len(normalize_axes("squeeze", axis, x.ndim)))
     gone = _squeezed(dims, axis)
     return tensor([dim for d, dim in enumerate(dims) if d not in gone], x.dtype)
 
 
 def _broadcast_to_dims(dims: Sequence[Expr], wanted: Sequence[Expr]) -> tuple[Expr, ...]:
-    result = broadcast_dims("broadcast_to", tuple(dims), tuple(wanted))
-    same = None if result is None else [SHAPES.equal(a, b) for a, b in zip(result, wanted, strict=False)]
-    if same is None or any(s is not True for s in same):
-        fail(
-            "broadcast_to: the tensor does not broadcast to that shape",
-            f"1 or the extents of {dims_text(wanted)}",
-            dims_text(dims),
-        )
+    require_spread("broadcast_to: the tensor does not broadcast to that shape", wanted, dims)
     return tuple(wanted)
 
 

@@ -19,8 +19,8 @@ from supple.ir.types import TensorType, TupleType
 from supple.ops.activation import floating, reference_in_float32
 from supple.ops.declare import Axes, fail, operator, sample
 from supple.ops.reduce import mean_ref, reduce_tensor
-from supple.ops.requirements import require_equal
-from supple.ops.shapes import normalize_axes, normalize_axis, same_dtype
+from supple.ops.requirements import require_equal, require_floats
+from supple.ops.shapes import normalize_axes, normalize_axis, require_known_rank, same_dtype
 from supple.sym.relate import tensor_dims
 from supple.sym.simplify import SHAPES, product
 
@@ -227,9 +227,12 @@ def _check_weights(name: str, data: TensorType, weights: Sequence[TensorType], a
     dims = tensor_dims(data)
     proved = True
     for weight in weights:
+        if (data.dtype is None) is not (weight.dtype is None):
+            fail(f"{name}: the operands have different dtypes", str(data.dtype), str(weight.dtype))
         same_dtype(name, data, weight)
         given = tensor_dims(weight)
-        if weight.ndim not in (-1, len(axes)):
+        require_known_rank(name, "a weight", weight)
+        if weight.ndim != len(axes):
             fail(f"{name}: a weight has the wrong rank", f"{len(axes)} dimensions", f"{weight.ndim} dimensions")
         for a, dim in zip(axes, given or (), strict=False):
             if dims is not None:
@@ -272,6 +275,7 @@ def layer_norm(
     have the extents of ``axes``; ``scale`` and ``center`` say whether they are applied."""
     floating("nn.layer_norm", data)
     if data.ndim == -1:
+        _check_weights("nn.layer_norm", data, (gamma, beta), axes or ())
         return data
     axes = normalize_axes("nn.layer_norm", axes, data.ndim)
     return _of_rank(data, _check_weights("nn.layer_norm", data, (gamma, beta), axes))
@@ -302,6 +306,7 @@ def rms_norm(data: TensorType, weight: TensorType, axes: Axes = (-1,), epsilon: 
     """``x / sqrt(mean(x * x) + epsilon) * weight`` over ``axes`` (Zhang and Sennrich, 2019)."""
     floating("nn.rms_norm", data)
     if data.ndim == -1:
+        _check_weights("nn.rms_norm", data, (weight,), axes or ())
         return data
     axes = normalize_axes("nn.rms_norm", axes, data.ndim)
     return _of_rank(data, _check_weights("nn.rms_norm", data, (weight,), axes))
@@ -407,6 +412,7 @@ def _positive(shape: tuple[int, ...]) -> Any:
 
 @operator(
     "nn.batch_norm",
+    device=(0, 3, 4),
     fusion=Fusion.OPAQUE,
     lower=_batch_norm_lower,
     ref=_batch_norm_ref,
@@ -435,10 +441,8 @@ def batch_norm(
     ``momentum``; otherwise the moving ones are used and returned. The result is the tuple (output, mean, variance).
     """
     floating("nn.batch_norm", data)
-    fits = True
-    if data.ndim != -1:
-        place = normalize_axis("nn.batch_norm", axis, data.ndim)
-        fits = _check_weights("nn.batch_norm", data, (gamma, beta, moving_mean, moving_var), [place])
+    place = axis if data.ndim == -1 else normalize_axis("nn.batch_norm", axis, data.ndim)
+    fits = _check_weights("nn.batch_norm", data, (gamma, beta, moving_mean, moving_var), [place])
     return TupleType(tuple(_of_rank(t, fits) for t in (data, moving_mean, moving_var)))
 
 
@@ -562,7 +566,9 @@ def group_norm(
     if num_groups < 1:
         fail("nn.group_norm: needs a group", "at least 1", str(num_groups))
     dims = tensor_dims(data)
-    if data.ndim != -1:
+    if data.ndim == -1:
+        _check_weights("nn.group_norm", data, (gamma, beta), [channel_axis])
+    else:
         channel = normalize_axis("nn.group_norm", channel_axis, data.ndim)
         _check_reduced("nn.group_norm", channel, normalize_axes("nn.group_norm", axes, data.ndim))
         _check_weights("nn.group_norm", data, (gamma, beta), [channel])
@@ -617,8 +623,10 @@ def instance_norm(
     scale: bool = True,
 ) -> Type:
     """Normalised over ``axes`` for each sample and channel, then scaled and shifted for each channel."""
-    floating("nn.instance_norm", data)
-    if data.ndim != -1:
+    require_floats("nn.instance_norm", data)
+    if data.ndim == -1:
+        _check_weights("nn.instance_norm", data, (gamma, beta), [channel_axis])
+    else:
         channel = normalize_axis("nn.instance_norm", channel_axis, data.ndim)
         _check_reduced("nn.instance_norm", channel, normalize_axes("nn.instance_norm", axes, data.ndim))
         _check_weights("nn.instance_norm", data, (gamma, beta), [channel])

@@ -19,7 +19,8 @@ from supple.ir.op import Fusion, Op, RelaxText
 from supple.ir.types import TensorType
 from supple.ops.declare import Axes, fail, operator, sample
 from supple.ops.layouts import Layout, padding_pairs, parse_layout, per_dimension, settle_window
-from supple.ops.reduce import as_dtype, mean_dtype, mean_ref, require_numbers
+from supple.ops.reduce import as_dtype, mean_dtype, mean_ref
+from supple.ops.requirements import require_numbers
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES
 
@@ -270,6 +271,8 @@ def _adaptive(spatial: int) -> Op:
         inner.require_rank("data", data)
         given = tensor_dims(data)
         if given is None:
+            if output_size is not None and len(output_size) not in (1, spatial):
+                fail(f"{name}: output_size must have {spatial} entries", str(spatial), str(len(output_size)))
             return TensorType(None, data.dtype, outer.rank)
         dims = inner.joined_dims(given)
         sizes = sizes_of(dims, inner, output_size)
@@ -346,6 +349,7 @@ def _adaptive(spatial: int) -> Op:
     )
     return operator(
         name,
+        shape_of=lambda attrs: 0 if attrs["output_size"] is None else None,
         fusion=Fusion.OUT_FUSABLE,
         lower=lower,
         ref=ref,

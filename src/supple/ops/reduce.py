@@ -15,7 +15,8 @@ from supple.ir.graph import ShapeExpr
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
-from supple.ops.declare import Axes, Sample, fail, operator, sample
+from supple.ops.declare import Axes, Sample, operator, sample
+from supple.ops.requirements import require_numbers
 from supple.ops.shapes import normalize_axes
 from supple.sym.relate import tensor_dims
 from supple.sym.simplify import product
@@ -41,9 +42,11 @@ def reduce_type(name: str, x: TensorType, axis: Axes, keepdims: bool) -> TensorT
         return TensorType(None, x.dtype)
     axes = normalize_axes(name, axis, x.ndim)
     dims = tensor_dims(x)
-    if dims is None and (keepdims or len(axes) < x.ndim):
+    if dims is None and len(axes) < x.ndim:
         return TensorType(None, x.dtype, x.ndim if keepdims else x.ndim - len(axes))
-    return TensorType(ShapeExpr(reduced_dims(dims or (), axes, keepdims)), x.dtype)
+    if dims is None:  # all axes go
+        return TensorType(ShapeExpr((int64(1),) * x.ndim if keepdims else ()), x.dtype)
+    return TensorType(ShapeExpr(reduced_dims(dims, axes, keepdims)), x.dtype)
 
 
 def reduced_dims(dims: Sequence[Expr], axes: Sequence[int], keepdims: bool) -> tuple[Expr, ...]:
@@ -137,13 +140,6 @@ min = _reduction(
 def mean_dtype(dtype: str) -> str:
     """In which dtype a mean is computed."""
     return dtypes.accumulator(dtype) if dtypes.is_float(dtype) else "float64"
-
-
-def require_numbers(name: str, x: TensorType) -> TensorType:
-    """Refuse a tensor that is known to hold bools."""
-    if x.dtype == "bool":
-        fail(f"{name}: needs a tensor of numbers", "a number dtype", "bool", hint='x.astype("int32")')
-    return x
 
 
 def _mean_lower(x: te.TensorValue, axis: Axes, keepdims: bool) -> te.TensorValue:

@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from supple.base import dtypes
 from supple.base.errors import TypeCheckError
 from supple.ir import expr as E
 from supple.ir.expr import Call, IntImm, int64
 from supple.ir.node import Expr
 from supple.ir.op import Op
+from supple.ir.types import TensorType
 from supple.ops.declare import fail
 from supple.sym.relate import dim_text, dims_text
 from supple.sym.simplify import SHAPES, same_shape
@@ -28,6 +30,10 @@ class Requirement:
     text: str
     expected: Expr
     actual: Expr
+
+
+class ValuesError(TypeCheckError):
+    """A call whose type is right (`require_values`), and which cannot be computed."""
 
 
 _OPEN: ContextVar[list[Requirement] | None] = ContextVar("open requirements", default=None)
@@ -68,6 +74,28 @@ def require_spread(text: str, target: Sequence[Expr], given: Sequence[Expr]) -> 
             require_equal(text, one, other, f"{dim_text(one)} or 1")
 
 
+def require_values(text: str, expected: str, actual: str | None, hint: str | None = None) -> None:
+    """Refuse to compute a call whose operands have no such values, such as the bits of floats: the type rule accepts
+    it, as Relax's does, and the interpreter and LegalizeOps raise `ValuesError`."""
+    if _OPEN.get() is not None:
+        raise ValuesError(text, expected=expected, actual=actual, hint=hint, rule="operator")
+
+
+def require_floats(name: str, *tensors: TensorType) -> None:
+    """`require_values` of floating-point tensors."""
+    for x in tensors:
+        if x.dtype is not None and not dtypes.is_float(x.dtype):
+            text = f"{name}: needs a floating-point tensor"
+            require_values(text, "a floating-point dtype", x.dtype, "x.astype(...)")
+
+
+def require_numbers(name: str, x: TensorType) -> TensorType:
+    """`require_values` of a tensor of numbers: no bools."""
+    if x.dtype == "bool":
+        require_values(f"{name}: needs a tensor of numbers", "a number dtype", "bool", 'x.astype("int32")')
+    return x
+
+
 def assumptions_of(call: Call) -> list[Requirement]:
     """What a call asks of its operands' sizes (see `requirements_of`). Raises as its type rule does for what does not
     hold."""
@@ -89,6 +117,9 @@ def requirements_of(call: Call) -> list[Requirement]:
     token = _OPEN.set(noted)
     try:
         call.op.infer(call)
+    except ValuesError as error:
+        error.span = error.span or call.span
+        raise
     except TypeCheckError:
         return []
     finally:

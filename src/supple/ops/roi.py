@@ -18,11 +18,11 @@ from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
-from supple.ops.activation import floating
 from supple.ops.declare import Axes, Sample, fail, operator, sample
 from supple.ops.layouts import parse_layout, per_dimension, settle_window
 from supple.ops.normalize import wide_dtype
-from supple.ops.shapes import require_rank, same_dtype
+from supple.ops.requirements import require_floats
+from supple.ops.shapes import alike, require_rank
 from supple.ops.vision import require_extent
 from supple.sym.relate import tensor, tensor_dims
 
@@ -55,8 +55,8 @@ def _infer(name: str, data: TensorType, rois: TensorType, pooled_size: Axes, sca
         fail(f"{name}: pooled_size must be positive", "sizes from 1", str(sizes))
     if not math.isfinite(scale):
         fail(f"{name}: spatial_scale is no number to scale with", "a finite number", str(scale))
-    floating(name, data)
-    same_dtype(name, data, rois)
+    require_floats(name, data)
+    alike(name, data, rois)
     require_rank(name, "data", data, 4)
     require_rank(name, "rois", rois, 2)
     dims, regions = tensor_dims(data), tensor_dims(rois)

@@ -97,5 +97,5 @@ def multinomial_from_uniform(
     if classes is not None:
         require_at_least(f"{name}: there is no class to choose", 1, classes[1])
     if classes is None or given is None or rows is None:
-        return TensorType(None, dtype, 2)
+        return TensorType(None, dtype, -1 if -1 in (prob.ndim, uniform_sample.ndim, sample_indices.ndim) else 2)
     return tensor((rows[0], int64(1)), dtype)

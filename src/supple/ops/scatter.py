@@ -17,7 +17,7 @@ from supple.ir.expr import IntImm
 from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
-from supple.ops.declare import fail, operator, sample, static_sample
+from supple.ops.declare import NO_OPERAND, fail, operator, sample, static_sample
 from supple.ops.index import require_in_bounds, require_integers, wrapped_index
 from supple.ops.requirements import require_shape
 from supple.ops.shapes import normalize_axis, same_dtype
@@ -76,6 +76,7 @@ def _elements_ref(data: Any, indices: Any, updates: Any, axis: int, reduction: s
 @operator(
     fusion=Fusion.OPAQUE,
     lower=_elements_lower,
+    shape_of=NO_OPERAND,
     ref=_elements_ref,
     samples=lambda: [
         sample((3, 4), np.array([[0, 2, -1, 1]], "int64"), np.ones((1, 4), "float32"), axis=0),
@@ -135,6 +136,7 @@ def _nd_ref(data: Any, indices: Any, updates: Any, reduction: str) -> Any:
 @operator(
     fusion=Fusion.OPAQUE,
     lower=_nd_lower,
+    shape_of=NO_OPERAND,
     ref=_nd_ref,
     samples=lambda: [
         static_sample((4, 3), np.array([[0], [-1]], "int64"), (2, 3)),
@@ -147,6 +149,9 @@ def scatter_nd(data: TensorType, indices: TensorType, updates: TensorType, reduc
     require_integers("scatter_nd", "indices", indices)
     _check_reduction("scatter_nd", reduction)
     same_dtype("scatter_nd", data, updates)
+    for what, x in (("data", data), ("updates", updates)):
+        if x.dtype is None:
+            fail(f"scatter_nd: the dtype of {what} is not known", hint="R.match_cast to a type of known dtype")
     dims, at, given = tensor_dims(data), tensor_dims(indices), tensor_dims(updates)
     if dims is None or at is None or given is None:
         return data

@@ -10,6 +10,7 @@ from supple.ir.graph import ShapeExpr
 from supple.ir.node import Expr
 from supple.ir.types import TensorType
 from supple.ops.declare import fail
+from supple.ops.requirements import require_values
 from supple.sym.relate import dims_text, tensor_dims
 from supple.sym.simplify import SHAPES
 
@@ -19,13 +20,30 @@ Dims = tuple[Expr, ...]
 def same_dtype(name: str, x: TensorType, y: TensorType) -> str | None:
     """The common dtype of two operands, unknown where one is; refuses different ones."""
     if x.dtype is not None and y.dtype is not None and x.dtype != y.dtype:
-        fail(
-            f"{name}: the operands have different dtypes",
-            x.dtype,
-            y.dtype,
-            hint=f'convert one: x.astype("{x.dtype}")',
+        hint = f'convert one: x.astype("{x.dtype}")'
+        fail(f"{name}: the operands have different dtypes", x.dtype, y.dtype, hint=hint)
+    return x.dtype if y.dtype is not None else None
+
+
+def operands_dtype(name: str, x: TensorType, y: TensorType) -> str | None:
+    """`same_dtype` of an operator with two operands, where Relax's type rule does not look at bools: see `alike`."""
+    return (alike if "bool" in (x.dtype, y.dtype) else same_dtype)(name, x, y)
+
+
+def alike(name: str, x: TensorType, y: TensorType) -> str | None:
+    """`same_dtype` where Relax's type rule does not look: the first operand's dtype, unknown where one is; different
+    ones are refused when the call is computed."""
+    if x.dtype is not None and y.dtype is not None and x.dtype != y.dtype:
+        require_values(
+            f"{name}: the operands have different dtypes", x.dtype, y.dtype, f'convert one: x.astype("{x.dtype}")'
         )
     return x.dtype if y.dtype is not None else None
+
+
+def require_known_rank(name: str, what: str, t: TensorType) -> None:
+    """Refuse a tensor ``what`` of unknown rank."""
+    if t.ndim == -1:
+        fail(f"{name}: the rank of {what} is not known", hint="R.match_cast to a type of known rank")
 
 
 def require_rank(name: str, what: str, t: TensorType, ndim: int) -> None:

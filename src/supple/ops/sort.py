@@ -162,6 +162,7 @@ def _index_dtype(name: str, dtype: str | None) -> str:
 @operator(
     fusion=Fusion.OPAQUE,
     lower=_argsort_lower,
+    shape_of=0,
     ref=lambda data, axis, descending, dtype: _argsort_ref(data, axis, descending).astype(dtype),
     samples=lambda: [sample((3, 5)), sample(_TIES), sample(_TIES, axis=0, descending=True, dtype="int64")],
 )
@@ -234,13 +235,13 @@ def _arg_extreme(name: str, doc: str, combiner: str, ref: Callable[..., Any]) ->
 
     def rule(x: TensorType, axis: Axis = None, keepdims: bool = False) -> Type:
         if x.ndim == -1:
-            return TensorType(None, "int64")
+            return tensor((), "int64") if axis is None and not keepdims else TensorType(None, "int64")
         axes = places(x.ndim, axis)
         dims = tensor_dims(x)
-        if dims is None and (keepdims or len(axes) < x.ndim):
+        if dims is None and len(axes) < x.ndim:
             return TensorType(None, "int64", x.ndim if keepdims else x.ndim - len(axes))
         if dims is None:
-            return tensor((), "int64")
+            return tensor((int64(1),) * x.ndim if keepdims else (), "int64")
         if any(isinstance(dims[a], IntImm) and dims[a].value == 0 for a in axes):  # type: ignore[attr-defined]
             fail(f"{name}: nothing to choose from", "an axis that is not empty", "0")
         return tensor(reduced_dims(dims, axes, keepdims), "int64")
@@ -372,7 +373,9 @@ def _running(name: str, doc: str, start: int, combine: Callable[[Expr, Expr], Ex
     def rule(data: TensorType, axis: Axis = None, dtype: DType = None, exclusive: bool = False) -> Type:
         if axis is None:
             dims = tensor_dims(data)
-            return tensor(None if dims is None else (product(list(dims)),), dtype or data.dtype, 1)
+            if dims is None:  # Relax's rank, not that of the value, where it is known
+                return TensorType(None, dtype or data.dtype, 1 if data.ndim == 1 else -1)
+            return tensor((product(list(dims)),), dtype or data.dtype)
         _check_axis(name, data, axis)
         return TensorType(data.shape, dtype or data.dtype, data.ndim)
 
@@ -431,6 +434,7 @@ def _running(name: str, doc: str, start: int, combine: Callable[[Expr, Expr], Ex
         fusion=Fusion.OPAQUE,
         lower=lower,
         ref=reference,
+        shape_of=lambda attrs: None if attrs["axis"] is None else 0,
         samples=lambda: [
             sample((2, 3, 4), axis=1),
             sample((5,), axis=0, exclusive=True),

@@ -17,17 +17,10 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import Axes, Sample, Shape, ShapeOf, fail, operator, sample
-from supple.ops.manipulate import shape_rank, shape_values
+from supple.ops.manipulate import shape_values, shaped
 from supple.ops.normalize import wide_dtype
-from supple.ops.reduce import (
-    as_dtype,
-    mean_dtype,
-    mean_ref,
-    reduce_tensor,
-    reduce_type,
-    reduced_dims,
-    require_numbers,
-)
+from supple.ops.reduce import as_dtype, mean_dtype, mean_ref, reduce_tensor, reduce_type, reduced_dims
+from supple.ops.requirements import require_numbers
 from supple.ops.shapes import is_one, normalize_axes
 from supple.ops.sort import sorted_indices
 from supple.sym.relate import dims_text, tensor, tensor_dims
@@ -230,7 +223,7 @@ def collapse_sum_to(data: TensorType, shape: Shape) -> Type:
     """The tensor summed over the dimensions along which ``shape`` was broadcast to its own."""
     wanted, dims = shape_values(shape), tensor_dims(data)
     if wanted is None:
-        return TensorType(None, data.dtype, shape_rank(shape))
+        return shaped(shape, data.dtype)
     if dims is not None:
         _collapsed(dims, wanted)
     return tensor(wanted, data.dtype)
@@ -242,6 +235,8 @@ def collapse_sum_to(data: TensorType, shape: Shape) -> Type:
     ref=lambda data, target: _collapse_ref(data, target.shape),
     samples=lambda: [sample((2, 3, 4), (3, 1)), sample((2, 3), (3,))],
     kernel="collapse_sum",
+    device=(1,),
+    shape_of=1,
 )
 def collapse_sum_like(data: TensorType, collapse_target: TensorType) -> Type:
     """The tensor summed over the dimensions along which ``collapse_target``'s shape was broadcast to its own."""

@@ -17,11 +17,11 @@ from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType, TupleType
-from supple.ops.activation import floating
 from supple.ops.declare import Sample, fail, operator, sample
 from supple.ops.index import require_integers
 from supple.ops.normalize import wide_dtype
-from supple.ops.shapes import require_rank, same_dtype
+from supple.ops.requirements import require_floats
+from supple.ops.shapes import alike, require_known_rank, require_rank
 from supple.ops.sort import sorted_indices
 from supple.ops.vision import BOXES, require_columns, require_extent
 from supple.sym.relate import tensor, tensor_dims
@@ -296,7 +296,7 @@ def non_max_suppression(
     ``exp(-iou ** 2 / (2 sigma))``, boxes are kept while their score is above ``score_threshold``, and the result
     begins with the kept boxes and their new scores."""
     name = "vision.non_max_suppression"
-    floating(name, data)
+    require_floats(name, data)
     require_integers(name, "valid_count", valid_count)
     require_integers(name, "indices", indices)
     require_rank(name, "data", data, 3)
@@ -468,8 +468,10 @@ def all_class_non_max_suppression(
     ``"onnx"``: rows ``(batch, class, box)``, -1 after the last, and their number; ``"tensorflow"``: for each image rows
     ``(class, box)``, their scores, 0 after the last, and their number."""
     name = "vision.all_class_non_max_suppression"
-    floating(name, boxes)
-    same_dtype(name, boxes, scores)
+    require_floats(name, boxes)
+    require_known_rank(name, "boxes", boxes)
+    require_known_rank(name, "scores", scores)
+    alike(name, boxes, scores)
     require_integers(name, "max_output_boxes_per_class", max_output_boxes_per_class)
     require_rank(name, "boxes", boxes, 3)
     require_rank(name, "scores", scores, 3)
@@ -485,13 +487,15 @@ def all_class_non_max_suppression(
         require_extent(name, "the boxes", corners[1], dims[2])
         require_extent(name, "the batches", corners[0], dims[0])
     onnx = output_format == "onnx"
-    if dims is None:
+    if dims is None or corners is None:
         if onnx:
             return TupleType((TensorType(None, "int64", 2), tensor((int64(1),), "int64")))
         found = (TensorType(None, "int64", 3), TensorType(None, scores.dtype, 2), TensorType(None, "int64", 1))
         return TupleType(found)
     if onnx:
-        return TupleType((tensor((product(list(dims)), int64(3)), "int64"), tensor((int64(1),), "int64")))
-    room = SHAPES.simplify(E.Mul(dims[1], dims[2]))
+        return TupleType(
+            (tensor((product([corners[0], dims[1], corners[1]]), int64(3)), "int64"), tensor((int64(1),), "int64"))
+        )
+    room = SHAPES.simplify(E.Mul(dims[1], corners[1]))
     places, values = tensor((dims[0], room, int64(2)), "int64"), tensor((dims[0], room), scores.dtype)
     return TupleType((places, values, tensor(dims[:1], "int64")))

@@ -11,9 +11,9 @@ from supple.ir import expr as E
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
-from supple.ops.declare import fail, operator, sample
+from supple.ops.declare import Place, fail, operator, sample
 from supple.ops.requirements import require_shape
-from supple.ops.shapes import broadcast_dims, broadcast_index, broadcast_type, same_dtype
+from supple.ops.shapes import broadcast_dims, broadcast_index, broadcast_type, operands_dtype, same_dtype
 from supple.sym.relate import tensor_dims
 
 
@@ -36,6 +36,7 @@ def _where_lower(condition: te.TensorValue, x1: te.TensorValue, x2: te.TensorVal
 
 
 @operator(
+    device=Place.ANY,
     fusion=Fusion.BROADCAST,
     lower=_where_lower,
     ref=np.where,
@@ -49,7 +50,7 @@ def where(condition: TensorType, x1: TensorType, x2: TensorType) -> Type:
     """``x1`` where the condition holds, else ``x2``, with broadcasting."""
     if condition.dtype not in (None, "bool"):
         fail("where: the condition must be a bool tensor", "bool", condition.dtype, hint='condition.astype("bool")')
-    values = broadcast_type("where", x1, x2, same_dtype("where", x1, x2))
+    values = broadcast_type("where", x1, x2, operands_dtype("where", x1, x2))
     return broadcast_type("where", condition, values, values.dtype)
 
 
@@ -64,6 +65,7 @@ def _fma_lower(x1: te.TensorValue, x2: te.TensorValue, x3: te.TensorValue) -> te
 
 
 @operator(
+    device=Place.ANY,
     fusion=Fusion.BROADCAST,
     lower=_fma_lower,
     ref=lambda x1, x2, x3: np.add(np.multiply(x1, x2), x3),

@@ -17,6 +17,7 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
 from supple.ops.declare import DType, Sample, Scalar, fail, operator, sample
+from supple.ops.requirements import require_numbers, require_values
 
 
 def _samples() -> list[Sample]:
@@ -95,10 +96,8 @@ def _integral(name: str, doc: str, ref: Callable[..., Any]) -> Op:
 
 
 def numeric(name: str, x: TensorType) -> TensorType:
-    """The type of an operator on tensors of any number; refuses bools."""
-    if x.dtype == "bool":
-        fail(f"{name}: needs a tensor of numbers", "a number dtype", "bool")
-    return x
+    """The type of an operator on tensors of any number; of bools there is nothing to compute."""
+    return require_numbers(name, x)
 
 
 def erf_ref(x: Any) -> Any:
@@ -111,6 +110,11 @@ def _sigmoid(x: Any) -> Any:
     small = np.exp(-np.abs(x))
     one = np.ones((), np.asarray(x).dtype)
     return np.where(np.asarray(x) >= 0, one / (one + small), small / (one + small)).astype(np.asarray(x).dtype)
+
+
+def truth(x: Expr) -> Expr:
+    """Whether a value is not 0."""
+    return x if scalar_dtype(x) == "bool" else E.NE(x, const(0, scalar_dtype(x)))
 
 
 def _zero(x: Expr) -> Expr:
@@ -211,16 +215,14 @@ isfinite = _test(
 
 @operator(
     fusion=Fusion.ELEMENTWISE,
-    lower=map_elements("logical_not", E.Not),
-    ref=np.logical_not,
+    lower=map_elements("logical_not", lambda x: cast(scalar_dtype(x), E.Not(truth(x)))),
+    ref=lambda x: np.logical_not(x).astype(x.dtype),
     samples=lambda: [sample(np.array([True, False, True]))],
     python="invert",
     kernel="tir_logical_not",
 )
 def logical_not(x: TensorType) -> Type:
-    """Negation of each element of a bool tensor."""
-    if x.dtype not in (None, "bool"):
-        fail("logical_not: needs a bool tensor", "bool", x.dtype)
+    """Negation of each element; of a number in its own dtype, whether it is 0."""
     return x
 
 
@@ -234,7 +236,7 @@ def logical_not(x: TensorType) -> Type:
 def bitwise_not(x: TensorType) -> Type:
     """All bits of each element flipped (negation, for bools)."""
     if x.dtype is not None and dtypes.is_float(x.dtype):
-        fail("bitwise_not: needs integers or bools", "an integer dtype or bool", x.dtype)
+        require_values("bitwise_not: needs integers or bools", "an integer dtype or bool", x.dtype)
     return x
 
 

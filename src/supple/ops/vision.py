@@ -16,10 +16,9 @@ from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType, TupleType
-from supple.ops.activation import floating
 from supple.ops.declare import Floats, fail, operator, sample
 from supple.ops.normalize import softmax, wide_dtype
-from supple.ops.requirements import require_at_least, require_equal
+from supple.ops.requirements import require_at_least, require_equal, require_floats
 from supple.ops.shapes import require_rank, same_dtype
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES
@@ -115,7 +114,7 @@ def get_valid_counts(data: TensorType, score_threshold: float = 0, id_index: int
     """The boxes ``(batch, boxes, elements)`` whose score is above the threshold and whose class (``id_index``, unless
     it is negative) is not: how many, their rows moved to the front, and their places; the rest is -1."""
     name = "vision.get_valid_counts"
-    floating(name, data)
+    require_floats(name, data)
     require_rank(name, "data", data, 3)
     if score_index < 0:
         fail(f"{name}: the score's place is negative", "an element of a row", str(score_index))
@@ -243,7 +242,7 @@ def multibox_transform_loc(
     the scores ``(batch, classes, anchors)``, after a softmax over classes: those below ``threshold``, and class 0
     without ``keep_background``, are 0."""
     name = "vision.multibox_transform_loc"
-    floating(name, cls_pred)
+    require_floats(name, cls_pred)
     same_dtype(name, cls_pred, loc_pred)
     same_dtype(name, cls_pred, anchor)
     require_rank(name, "cls_pred", cls_pred, 3)

@@ -133,7 +133,8 @@ class _Legalizer:
             return None if self.keep_marks else replace(node, value=call.args[0])
         if "scalar" in op.facts:  # a number that the operand's type says, perhaps
             number = op.facts["scalar"](call)
-            return None if number is None else replace(node, value=number)
+            if number is not None or op.lower is None:
+                return None if number is None else replace(node, value=number)
         if "dynamic" in op.facts:
             return replace(node, value=self.dynamic.lowered(call, op))
         view = self.keep_views and op.facts.get("view")

@@ -24,6 +24,24 @@ from supple.topi import tag as tag
 from supple.topi import utils as utils
 from supple.topi import vision as vision
 from supple.topi.apply import apply, apply_many, named
+from supple.topi.places import (
+    dynamic_strided_slice as dynamic_strided_slice,
+)
+from supple.topi.places import (
+    expand_like as expand_like,
+)
+from supple.topi.places import (
+    fixed_point_multiply as fixed_point_multiply,
+)
+from supple.topi.places import (
+    matrix_set_diag as matrix_set_diag,
+)
+from supple.topi.places import (
+    sparse_to_dense as sparse_to_dense,
+)
+from supple.topi.places import (
+    strided_set as strided_set,
+)
 
 _UNARY = (
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "erf", "exp",

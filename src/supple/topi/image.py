@@ -19,6 +19,33 @@ def _resize(op: Any, data: TensorValue, roi: Any, size: Any, output_shape: Any, 
     return apply(op, data, list(size), roi=None if roi is None else list(roi), **attrs)
 
 
+def resize1d(
+    data: TensorValue,
+    roi: Any,
+    size: Sequence[Any],
+    layout: str = "NCW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    bicubic_alpha: float = -0.75,
+    bicubic_exclude: int = 0,
+    extrapolation_value: float = 0.0,
+    out_dtype: str | None = None,
+    output_shape: None = None,
+) -> TensorValue:
+    """A line in another size: an image of one row."""
+    if layout not in ("NCW", "NWC"):
+        raise ValueError(f"topi.image.resize1d: the layout is NCW or NWC, got {layout!r}")
+    row = layout.index("W")
+    image = apply(relax_op.expand_dims, data, axis=[row])
+    ends = [0.0, *roi[:1], 1.0, *roi[1:]] if roi else None
+    larger = resize2d(
+        image, ends, [1, *size], layout.replace("W", "HW"), method, coordinate_transformation_mode, rounding_method,
+        bicubic_alpha, bicubic_exclude, extrapolation_value, out_dtype, output_shape,
+    )  # fmt: skip
+    return apply(relax_op.squeeze, larger, axis=[row])
+
+
 def resize2d(
     data: TensorValue,
     roi: Any,

@@ -11,7 +11,98 @@ from supple.ir.expr import And, IntImm, Select, const
 from supple.ir.node import Expr
 from supple.relax import op as relax_op
 from supple.sym.simplify import SHAPES
-from supple.topi.apply import apply, named
+from supple.topi.apply import apply, apply_many, named
+from supple.topi.convolutions import (
+    conv1d as conv1d,
+)
+from supple.topi.convolutions import (
+    conv1d_ncw as conv1d_ncw,
+)
+from supple.topi.convolutions import (
+    conv1d_nwc as conv1d_nwc,
+)
+from supple.topi.convolutions import (
+    conv1d_transpose_ncw as conv1d_transpose_ncw,
+)
+from supple.topi.convolutions import (
+    conv2d as conv2d,
+)
+from supple.topi.convolutions import (
+    conv2d_hwcn as conv2d_hwcn,
+)
+from supple.topi.convolutions import (
+    conv2d_nchw as conv2d_nchw,
+)
+from supple.topi.convolutions import (
+    conv2d_nhwc as conv2d_nhwc,
+)
+from supple.topi.convolutions import (
+    conv2d_transpose_nchw as conv2d_transpose_nchw,
+)
+from supple.topi.convolutions import (
+    conv3d_ncdhw as conv3d_ncdhw,
+)
+from supple.topi.convolutions import (
+    conv3d_ndhwc as conv3d_ndhwc,
+)
+from supple.topi.convolutions import (
+    conv3d_transpose_ncdhw as conv3d_transpose_ncdhw,
+)
+from supple.topi.convolutions import (
+    depthwise_conv2d_nchw as depthwise_conv2d_nchw,
+)
+from supple.topi.convolutions import (
+    depthwise_conv2d_nhwc as depthwise_conv2d_nhwc,
+)
+from supple.topi.convolutions import (
+    group_conv1d_ncw as group_conv1d_ncw,
+)
+from supple.topi.convolutions import (
+    group_conv1d_nwc as group_conv1d_nwc,
+)
+from supple.topi.convolutions import (
+    group_conv1d_transpose_ncw as group_conv1d_transpose_ncw,
+)
+from supple.topi.convolutions import (
+    group_conv2d_nchw as group_conv2d_nchw,
+)
+from supple.topi.convolutions import (
+    group_conv2d_nhwc as group_conv2d_nhwc,
+)
+from supple.topi.convolutions import (
+    group_conv2d_transpose_nchw as group_conv2d_transpose_nchw,
+)
+from supple.topi.convolutions import (
+    group_conv3d_transpose_ncdhw as group_conv3d_transpose_ncdhw,
+)
+from supple.topi.pads import (
+    batch_to_space_nd as batch_to_space_nd,
+)
+from supple.topi.pads import (
+    circular_pad as circular_pad,
+)
+from supple.topi.pads import (
+    mirror_pad as mirror_pad,
+)
+from supple.topi.pads import (
+    reflect_pad as reflect_pad,
+)
+from supple.topi.pads import (
+    replicate_pad as replicate_pad,
+)
+from supple.topi.pads import (
+    space_to_batch_nd as space_to_batch_nd,
+)
+
+
+def add(lhs: TensorValue, rhs: TensorValue) -> TensorValue:
+    """The sum of tensors that broadcast together."""
+    return apply(relax_op.add, lhs, rhs)
+
+
+def concatenate(a_tuple: Sequence[TensorValue], axis: int = 0) -> TensorValue:
+    """Tensors one after another along an axis."""
+    return apply(relax_op.concat, list(a_tuple), axis=axis)
 
 
 def relu(x: TensorValue) -> TensorValue:
@@ -91,139 +182,6 @@ def batch_matmul(
 def _swapped(x: TensorValue) -> TensorValue:
     axes = [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2]
     return apply(relax_op.permute_dims, x, axes=axes)
-
-
-# -------------------------------------------------------------------------------------------------------- convolutions
-
-
-def _kernel_layout(data_layout: str, kernel_layout: str) -> str:
-    spatial = data_layout.replace("N", "").replace("C", "")
-    return kernel_layout or (f"OI{spatial}" if data_layout.startswith("NC") else f"{spatial}IO")
-
-
-def _extents(kernel: TensorValue, data_layout: str, kernel_layout: str) -> list[int]:
-    """The kernel's extents along the spatial axes; symbolic ones are refused where they must be numbers."""
-    found = []
-    for letter in data_layout.replace("N", "").replace("C", ""):
-        extent = kernel.shape[kernel_layout.index(letter)]
-        if not isinstance(extent, IntImm):
-            raise TypeError("topi.nn: padding='SAME' needs a kernel of known size")
-        found.append(extent.value)
-    return found
-
-
-def _padding(padding: Any, extents: Callable[[], list[int]], dilation: Any) -> Any:
-    """``"VALID"`` and ``"SAME"`` (for stride 1, more behind than before) as numbers."""
-    if not isinstance(padding, str):
-        return padding
-    sizes = extents()
-    if padding == "VALID":
-        return [0] * (2 * len(sizes))
-    if padding != "SAME":
-        raise ValueError(f"topi.nn: padding is 'VALID', 'SAME' or numbers, got {padding!r}")
-    steps = list(dilation) if isinstance(dilation, (list, tuple)) else [dilation] * len(sizes)
-    total = [(size - 1) * step for size, step in zip(sizes, steps, strict=True)]
-    return [t // 2 for t in total] + [t - t // 2 for t in total]
-
-
-def _conv(
-    rank: int,
-    data: TensorValue,
-    kernel: TensorValue,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-    data_layout: str,
-    kernel_layout: str,
-    out_dtype: str | None,
-) -> TensorValue:
-    layout = _kernel_layout(data_layout, kernel_layout)
-    given = _padding(padding, lambda: _extents(kernel, data_layout, layout), dilation)
-    result = apply(
-        getattr(relax_op.nn, f"conv{rank}d"), data, kernel, strides=strides, padding=given, dilation=dilation,
-        groups=groups, data_layout=data_layout, kernel_layout=layout, out_dtype=out_dtype,
-    )  # fmt: skip
-    return named(result, f"conv{rank}d_{data_layout.lower()}")
-
-
-def conv1d(
-    data: TensorValue,
-    kernel: TensorValue,
-    strides: Any = 1,
-    padding: Any = "VALID",
-    dilation: Any = 1,
-    groups: int = 1,
-    data_layout: str = "NCW",
-    kernel_layout: str = "",
-    out_dtype: str | None = None,
-) -> TensorValue:
-    """Convolution along one axis."""
-    return _conv(1, data, kernel, strides, padding, dilation, groups, data_layout, kernel_layout, out_dtype)
-
-
-def conv2d(
-    input: TensorValue,
-    filter: TensorValue,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
-    data_layout: str = "NCHW",
-    kernel_layout: str = "",
-    out_dtype: str | None = None,
-) -> TensorValue:
-    """Convolution of images."""
-    return _conv(2, input, filter, strides, padding, dilation, 1, data_layout, kernel_layout, out_dtype)
-
-
-def conv2d_nchw(
-    Input: TensorValue, Filter: TensorValue, stride: Any, padding: Any, dilation: Any, out_dtype: str | None = None
-) -> TensorValue:
-    """Convolution of images with channels first."""
-    return _conv(2, Input, Filter, stride, padding, dilation, 1, "NCHW", "OIHW", out_dtype)
-
-
-def conv2d_nhwc(
-    Input: TensorValue, Filter: TensorValue, stride: Any, padding: Any, dilation: Any, out_dtype: str | None = "float32"
-) -> TensorValue:
-    """Convolution of images with channels last (kernels HWIO)."""
-    return _conv(2, Input, Filter, stride, padding, dilation, 1, "NHWC", "HWIO", out_dtype)
-
-
-def group_conv2d_nchw(
-    Input: TensorValue,
-    Filter: TensorValue,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-    out_dtype: str | None = None,
-) -> TensorValue:
-    """Convolution in groups of channels."""
-    return _conv(2, Input, Filter, stride, padding, dilation, groups, "NCHW", "OIHW", out_dtype)
-
-
-def conv3d_ncdhw(
-    Input: TensorValue,
-    Filter: TensorValue,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int = 1,
-    out_dtype: str | None = None,
-) -> TensorValue:
-    """Convolution of volumes with channels first."""
-    return _conv(3, Input, Filter, stride, padding, dilation, groups, "NCDHW", "OIDHW", out_dtype)
-
-
-def conv2d_transpose_nchw(
-    Input: TensorValue, Filter: TensorValue, strides: Any, padding: Any, out_dtype: str | None, output_padding: Any
-) -> TensorValue:
-    """The transposed convolution of images with channels first (kernels IOHW)."""
-    return apply(
-        relax_op.nn.conv2d_transpose, Input, Filter, strides=strides, padding=padding, output_padding=output_padding,
-        data_layout="NCHW", kernel_layout="IOHW", out_dtype=out_dtype,
-    )  # fmt: skip
 
 
 # --------------------------------------------------------------------------------------------------------------- pools
@@ -445,3 +403,24 @@ def adaptive_pool3d(data: TensorValue, output_size: Any, pool_type: str, layout:
     if pool_type != "avg":
         raise ValueError("topi.nn.adaptive_pool3d: pool_type is 'avg'")
     return apply(relax_op.nn.adaptive_avg_pool3d, data, output_size=output_size, layout=layout)
+
+
+def batch_norm(
+    data: TensorValue,
+    gamma: TensorValue,
+    beta: TensorValue,
+    moving_mean: TensorValue,
+    moving_var: TensorValue,
+    axis: int | None = None,
+    epsilon: float | None = None,
+    center: bool | None = None,
+    scale: bool | None = None,
+    training: bool | None = None,
+    momentum: float | None = None,
+) -> list[TensorValue]:
+    """The normalised tensor, and the moving mean and variance: blended with the batch's in ``training``."""
+    return apply_many(
+        relax_op.nn.batch_norm, data, gamma, beta, moving_mean, moving_var, axis=1 if axis is None else axis,
+        epsilon=1e-5 if epsilon is None else epsilon, center=center is not False, scale=scale is not False,
+        momentum=0.1 if momentum is None else momentum, training=bool(training),
+    )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from supple.ir.expr import FloatImm, FloorDiv, FloorMod, IntImm, Var, as_expr
+from supple.ir.expr import EQ, GE, LE, LT, And, FloatImm, FloorDiv, FloorMod, IntImm, Select, Var, as_expr
 from supple.ir.node import Expr
 from supple.sym.simplify import SHAPES
 
@@ -91,3 +91,25 @@ def is_dynamic_shape(shape: Sequence[Any]) -> bool:
 def is_empty_shape(shape: Sequence[Any]) -> bool:
     """Whether a tensor of that shape has no elements."""
     return any(equal_const_int(e, 0) for e in shape)
+
+
+def within_index(b: Any, e: Any, s: Any, i: Any) -> Expr:
+    """Whether an index is one of the slice ``b:e:s``."""
+    begin, end, step, index = (as_expr(v) for v in (b, e, s, i))
+    forward = And(GE(index, begin), LT(index, end))
+    back = And(LE(index, begin), LT(end, index))
+    met = EQ(FloorMod(index - begin, step), as_expr(0))  # type: ignore[operator]
+    return And(Select(LT(step, as_expr(0)), back, forward), met)
+
+
+def swap(arr: Sequence[Any], axis: int) -> list[Any]:
+    """The items with that one moved to the end."""
+    return [*arr[:axis], *arr[axis + 1 :], arr[axis]]
+
+
+def get_max_power2_factor(n: int, max_value: int | None = None) -> int:
+    """The greatest power of 2 that divides a number, at most ``max_value``."""
+    factor = n & -n
+    while max_value is not None and factor > max_value:
+        factor //= 2
+    return factor

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from supple.build.te import TensorValue
+from supple.ir.graph import constant
 from supple.relax import op as relax_op
 from supple.topi.apply import apply, apply_many
 
@@ -55,6 +56,54 @@ def _roi_align(
 def roi_pool_nchw(data: TensorValue, rois: TensorValue, pooled_size: Any, spatial_scale: float) -> TensorValue:
     """The maxima of the parts of regions."""
     return apply(relax_op.vision.roi_pool, data, rois, pooled_size=pooled_size, spatial_scale=spatial_scale)
+
+
+def roi_align(
+    data: TensorValue,
+    rois: TensorValue,
+    pooled_size: Any,
+    spatial_scale: float,
+    mode: Any = "avg",
+    sample_ratio: int = -1,
+    aligned: bool = False,
+    layout: str = "NCHW",
+) -> TensorValue:
+    """Regions of an image in either layout, sampled to one size."""
+    return _roi_align(data, rois, pooled_size, spatial_scale, mode, sample_ratio, aligned, layout)
+
+
+def roi_pool(
+    data: TensorValue, rois: TensorValue, pooled_size: Any, spatial_scale: float, layout: str = "NCHW"
+) -> TensorValue:
+    """`roi_pool_nchw` in either layout."""
+    return apply(
+        relax_op.vision.roi_pool, data, rois, pooled_size=pooled_size, spatial_scale=spatial_scale, layout=layout
+    )
+
+
+def all_class_non_max_suppression(
+    boxes: TensorValue,
+    scores: TensorValue,
+    max_output_boxes_per_class: Any,
+    iou_threshold: Any,
+    score_threshold: Any,
+    output_format: str = "onnx",
+    output_shape: None = None,
+) -> list[TensorValue]:
+    """The best boxes of each class that overlap no better one, and their number."""
+    if output_shape is not None:
+        raise TypeError("topi.vision.all_class_non_max_suppression: output_shape is not supported")
+    limits = [
+        value if isinstance(value, TensorValue) else constant(value, dtype)
+        for value, dtype in (
+            (max_output_boxes_per_class, "int64"),
+            (iou_threshold, "float32"),
+            (score_threshold, "float32"),
+        )
+    ]
+    return apply_many(
+        relax_op.vision.all_class_non_max_suppression, boxes, scores, *limits, output_format=output_format
+    )
 
 
 def get_valid_counts(
