@@ -34,8 +34,19 @@ def prim_type(dtype: str) -> PrimType:
     return PrimType(check_dtype(dtype))
 
 
+class GlobalInfo(Node):
+    """What a module says of all its functions: ``I.module_global_infos({"vdevice": [...]})``."""
+
+    __slots__ = ()
+
+
 @node
-class VDevice(Node):
+class DummyGlobalInfo(GlobalInfo):
+    """A global info without content: ``I.dummy_global_info()``."""
+
+
+@node
+class VDevice(GlobalInfo):
     """A virtual device: where a tensor lives. ``target`` is a target's text or its dict, kept as written."""
 
     target: Any = None
