@@ -179,7 +179,8 @@ class BlockBuilder(Normalizer):
             _check_declared(
                 deduced, frame.ret_ty, f"{frame.name}: the returned value", span or frame.span, "return type"
             )
-            ret_ty = frame.ret_ty
+            if assignable(ret_ty, frame.ret_ty) is not True:  # else what the body says is at least as exact
+                ret_ty = frame.ret_ty
         self._frames.pop()
         return Function(frame.params, body, ret_ty, frame.is_pure, frame.attrs, span=frame.span)
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ContextDecorator
 from dataclasses import dataclass, field
 from typing import Any
 
 from supple.analysis.regions import infer_regions
 from supple.base import dtypes
-from supple.base.errors import ComputeError
+from supple.base.errors import ComputeError, NotSupportedError
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, ExprWithOps, Range, TupleGetItem, Var, as_expr, const, int64, scalar_dtype
 from supple.ir.graph import Function, GlobalVar, ShapeExpr, Tuple
@@ -78,6 +79,31 @@ class CustomReduce(ExprWithOps):
     @property
     def ty(self) -> Type:
         return prim_type(self.dtype)
+
+
+class _AnyReduce(type):
+    """``isinstance`` knows both kinds of reductions."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, (Reduce, CustomReduce))
+
+    def __call__(
+        cls,
+        combiner: CommReducer,
+        src: Sequence[Expr],
+        rdom: Sequence[IterVar],
+        condition: Any = True,
+        value_index: int = 0,
+        init: Sequence[Expr] | None = None,
+    ) -> CustomReduce:
+        always = condition is None or condition is True or (isinstance(condition, E.IntImm) and condition.value == 1)
+        if not always or init:
+            raise NotSupportedError("Reduce: conditions and initial values of their own are not supported")
+        return CustomReduce(combiner, tuple(src), tuple(rdom), value_index)
+
+
+class AnyReduce(metaclass=_AnyReduce):
+    """Relax's ``tirx.Reduce(combiner, src, rdom, condition, value_index)``: result ``value_index`` of a reduction."""
 
 
 @node
@@ -327,13 +353,38 @@ def compute_together(
                 raise TypeError(f"{name}: a reduction must stand at the top of the formula, not inside an expression")
     if not bodies or len({_reduction_of(body) for body in bodies}) > 1:
         raise TypeError(f"{name}: formulas of one tensor each, or the results of one reduction, go together")
-    op = ComputeOp(axis, bodies, name, [], tag, dict(attrs or {}))
+    op = ComputeOp(axis, bodies, name, [], tag or _TAGS[-1], dict(attrs or {}))
     labels = [f"{name}_v{n}" for n in range(len(bodies))] if several else [name]
     op.outputs = [
         TensorValue(Buffer(label, dims, scalar_dtype(body)), op, n)
         for n, (label, body) in enumerate(zip(labels, bodies, strict=True))
     ]
     return op.outputs if several else op.outputs[0]
+
+
+_TAGS = [""]
+
+
+class TagScope(ContextDecorator):
+    """Tensors that are computed inside of ``with`` (or of a function that this decorates) have a tag, where they are
+    given none of their own. One stands not inside of another: raises ``ValueError``."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+
+    def __enter__(self) -> TagScope:
+        if len(_TAGS) > 1:
+            raise ValueError("tag_scope: one stands inside of another")
+        _TAGS.append(self.tag)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _TAGS.pop()
+
+
+def tag_scope(tag: str) -> TagScope:
+    """``with te.tag_scope(tag="injective"): ...``"""
+    return TagScope(tag)
 
 
 def _reduction_of(body: Expr) -> int:
