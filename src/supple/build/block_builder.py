@@ -622,6 +622,17 @@ def _parameters(params: Sequence[Var] | Var) -> tuple[Var, ...]:
     return given  # type: ignore[return-value]
 
 
+def gen_call_tir_inputs(func: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    """What ``R.call_tir`` of a compute definition takes: the loop function, the list of its tensors, the list of the
+    types of its results, and, where it has any, the sizes it is given besides. Raises what `BlockBuilder.call_te` does.
+    """
+    builder = BlockBuilder()
+    call = builder.call_te(func, *args, **kwargs)
+    callee, tensors = call.args[:2]
+    assert isinstance(callee, GlobalVar) and isinstance(tensors, Tuple)
+    return builder.get()[callee], list(tensors.fields), list(call.ty_args), *call.args[2:]
+
+
 def _check_declared(actual: Type, declared: Type, what: str, span: Span | None, rule: str) -> None:
     verdict = assignable(actual, declared)
     if verdict is True:

@@ -310,6 +310,18 @@ def placeholder(shape: Sequence[Any], dtype: str = "float32", name: str = "place
     return TensorValue(Buffer(name, tuple(as_expr(s) for s in shape), dtype), None)
 
 
+def te_tensor(value: Expr, tir_var_map: Mapping[Var, Expr], name: str = "rxplaceholder") -> TensorValue:
+    """The input tensor that a graph value is in a formula; its symbols become what ``tir_var_map`` says.
+
+    Raises ``TypeError`` when the value's shape or dtype is not known.
+    """
+    ty = getattr(value, "ty", None)
+    dims = tensor_dims(ty) if isinstance(ty, TensorType) else None
+    if dims is None or not isinstance(ty, TensorType) or ty.dtype is None:
+        raise TypeError(f"te_tensor: the shape and dtype of {value} are not known")
+    return placeholder([substitute(d, dict(tir_var_map)) for d in dims], ty.dtype, name)
+
+
 def reduce_axis(domain: Sequence[Any] | Range, name: str = "k") -> IterVar:
     """A reduction axis over ``(low, high)``."""
     if isinstance(domain, Range):

@@ -287,6 +287,18 @@ class FuncType(Type):
         return FuncType(None, AnyType() if ret is None else ret, purity)
 
 
+class _PackedFunctions(type):
+    def __call__(cls, span: Any = None) -> FuncType:
+        return FuncType.opaque_func()
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, FuncType) and instance.params is None
+
+
+class PackedFuncType(metaclass=_PackedFunctions):
+    """Functions of unknown parameters: ``PackedFuncType()`` makes the `FuncType` that takes and returns anything."""
+
+
 @node
 class AnyType(Type):
     """Any graph value at all: ``R.Any`` (``R.Object`` in older text)."""

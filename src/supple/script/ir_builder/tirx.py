@@ -288,7 +288,11 @@ class AttrFrame(ScopeFrame):
     def __init__(self, form: Form, handler: Callable[..., Scope], args: Any, kwargs: Any) -> None:
         super().__init__(form, handler, args, kwargs)
         bound = dict(zip(("node", "attr_key", "value"), args, strict=False)) | kwargs
-        self.node, self.attr_key, self.value = bound["node"], bound["attr_key"], as_expr(bound["value"])
+        self.node, self.attr_key, self.value = (
+            bound["node"],
+            bound["attr_key"],
+            as_expr(bound["value"], "int32" if isinstance(bound["value"], int) else None),
+        )
 
 
 class SBlockFrame(ScopeFrame):
