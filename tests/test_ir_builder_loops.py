@@ -169,7 +169,7 @@ def test_matched_regions_and_views() -> None:
     ("body", "message"),
     [
         (lambda: B.func_name("f"), "stands inside of 'with T.prim_func():'"),
-        (lambda: B.evaluate(0), "stands inside of 'with T.prim_func():'"),
+        (lambda: B.reads([]), "stands inside of 'with T.sblock():'"),
     ],
 )
 def test_outside_of_a_function(body: object, message: str) -> None:
@@ -178,7 +178,7 @@ def test_outside_of_a_function(body: object, message: str) -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(DiagnosticError, match="no name"), IRBuilder(), B.prim_func():
+    with pytest.raises(DiagnosticError, match="no name"), IRBuilder(), build_ir.ir_module(), B.prim_func():
         B.evaluate(0)
     with pytest.raises(DiagnosticError, match="type that a loop function cannot take"), IRBuilder(), B.prim_func():
         B.arg("a", 3)

@@ -227,8 +227,8 @@ class VarPattern(DFPattern):
 
     kind: type[Expr] = Var
 
-    def __init__(self, name: str = "") -> None:
-        self.name = name
+    def __init__(self, name_hint: str = "") -> None:
+        self.name = name_hint
 
     def matches(self, matcher: Matcher, expr: Expr) -> bool:
         return isinstance(expr, self.kind) and self.name in ("", getattr(expr, "name", None))
@@ -243,8 +243,8 @@ class DataflowVarPattern(VarPattern):
 class GlobalVarPattern(DFPattern):
     """A function of the module, by name unless the name is empty."""
 
-    def __init__(self, name: str = "") -> None:
-        self.name = name
+    def __init__(self, name_hint: str = "") -> None:
+        self.name = name_hint
 
     def matches(self, matcher: Matcher, expr: Expr) -> bool:
         value = matcher.value(expr)

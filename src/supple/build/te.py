@@ -55,6 +55,16 @@ class Reduce(ExprWithOps):
     axes: tuple[IterVar, ...]
 
     @property
+    def axis(self) -> tuple[IterVar, ...]:
+        """Relax's name for ``axes``."""
+        return self.axes
+
+    @property
+    def value_index(self) -> int:
+        """Which of the values that are reduced together: the only one."""
+        return 0
+
+    @property
     def dtype(self) -> str:
         return scalar_dtype(self.source)
 
@@ -71,6 +81,16 @@ class CustomReduce(ExprWithOps):
     sources: tuple[Expr, ...]
     axes: tuple[IterVar, ...]
     value_index: int = 0
+
+    @property
+    def axis(self) -> tuple[IterVar, ...]:
+        """Relax's name for ``axes``."""
+        return self.axes
+
+    @property
+    def source(self) -> tuple[Expr, ...]:
+        """Relax's name for ``sources``."""
+        return self.sources
 
     @property
     def dtype(self) -> str:
@@ -253,11 +273,23 @@ class PlaceholderOp(_Operation):
     """An input: nothing makes it."""
 
     outputs: list[TensorValue]
+    tag: str = ""
+    attrs: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:  # type: ignore[override]
         """The tensor's name."""
         return self.outputs[0].name
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        """The tensor's shape."""
+        return self.outputs[0].shape
+
+    @property
+    def dtype(self) -> str:
+        """The tensor's dtype."""
+        return self.outputs[0].dtype
 
     @property
     def inputs(self) -> list[TensorValue]:
@@ -298,6 +330,8 @@ class ExternOp(_Operation):
     outputs: list[TensorValue]
     scratch: tuple[Var, ...] = ()
     name: str = "extern"
+    tag: str = ""
+    attrs: dict[str, Any] = field(default_factory=dict)
 
     @property
     def inputs(self) -> list[TensorValue]:
@@ -392,6 +426,11 @@ class TagScope(ContextDecorator):
 
     def __exit__(self, *_: object) -> None:
         _TAGS.pop()
+
+    @staticmethod
+    def get_current() -> str | None:
+        """The tag that tensors get now, or None."""
+        return _TAGS[-1] or None
 
 
 def tag_scope(tag: str) -> TagScope:

@@ -483,6 +483,11 @@ class BufferLoad(ExprWithOps):
         self.dtype = dtypes.vector(ty.dtype, count * dtypes.lanes(ty.dtype))  # type: ignore[misc]
 
     @property
+    def source(self) -> Var:
+        """The buffer."""
+        return self.buffer
+
+    @property
     def ty(self) -> Type:
         return prim_type(self.dtype)
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, ClassVar
 
-from supple.ir.expr import IntImm, Range, Sub, Var, as_expr, int64, is_scalar, scalar_dtype
+from supple.base.errors import NotSupportedError
+from supple.ir.expr import IntImm, Range, StringImm, Sub, Var, as_expr, int64, is_scalar, scalar_dtype
 from supple.ir.node import (
     METHODS,
     Expr,
@@ -198,8 +199,26 @@ class AssertStmt(Stmt):
     message: str = ""
 
     def __post_init__(self) -> None:
+        if isinstance(self.condition, StringImm):  # Relax's order: kind, condition, message_parts
+            kind, condition = self.condition.value, self.message
+            parts: Any = self.span
+            if kind != "RuntimeError":
+                raise NotSupportedError(f"AssertStmt: assertions raise RuntimeError here, not {kind}")
+            set_field(self, "condition", condition)
+            set_field(self, "message", "".join(str(getattr(part, "value", part)) for part in parts or ()))
+            set_field(self, "span", None)
         if not isinstance(self.message, str):
             raise TypeError(f"AssertStmt: the message must be a string, got {self.message!r}")
+
+    @property
+    def error_kind(self) -> StringImm:
+        """The kind of error that is raised."""
+        return StringImm("RuntimeError")
+
+    @property
+    def message_parts(self) -> tuple[StringImm, ...]:
+        """The message, in one part."""
+        return (StringImm(self.message),)
 
 
 @node
@@ -278,6 +297,11 @@ class BufferRegion(Node):
 
     def __post_init__(self) -> None:
         as_tuple(self, "region")
+
+    @property
+    def source(self) -> Var:
+        """The buffer."""
+        return self.buffer
 
 
 @node
@@ -484,22 +508,22 @@ class PrimFunc(Expr):
         """The parameters that are buffers."""
         return tuple(p for p in self.params if isinstance(p.ty, BufferType))
 
-    def with_attr(self, key: str | dict[str, Any], value: Any = None) -> PrimFunc:
+    def with_attr(self, attr_key_or_dict: str | dict[str, Any], attr_value: Any = None) -> PrimFunc:
         """A copy with attributes added."""
-        new = dict(key) if isinstance(key, dict) else {key: value}
+        new = dict(attr_key_or_dict) if isinstance(attr_key_or_dict, dict) else {attr_key_or_dict: attr_value}
         return PrimFunc(self.params, self.body, self.ret_ty, {**self.attrs, **new}, span=self.span)
 
-    def with_attrs(self, attrs: dict[str, Any]) -> PrimFunc:
+    def with_attrs(self, attr_map: dict[str, Any]) -> PrimFunc:
         """A copy with attributes added."""
-        return self.with_attr(attrs)
+        return self.with_attr(attr_map)
 
-    def with_body(self, body: Stmt) -> PrimFunc:
+    def with_body(self, new_body: Stmt, span: Any = None) -> PrimFunc:
         """A copy with another body."""
-        return PrimFunc(self.params, body, self.ret_ty, self.attrs, span=self.span)
+        return PrimFunc(self.params, new_body, self.ret_ty, self.attrs, span=self.span if span is None else span)
 
-    def without_attr(self, key: str) -> PrimFunc:
+    def without_attr(self, attr_key: str) -> PrimFunc:
         """A copy without one attribute."""
-        rest = {k: v for k, v in self.attrs.items() if k != key}
+        rest = {k: v for k, v in self.attrs.items() if k != attr_key}
         return PrimFunc(self.params, self.body, self.ret_ty, rest, span=self.span)
 
 

@@ -145,9 +145,9 @@ class Op(Expr):
         return found
 
     @staticmethod
-    def get(name: str) -> Op:
+    def get(op_name: str) -> Op:
         """The operator of that full name; raises `RegistryError` with close names for a miss."""
-        return OPS.get(name)
+        return OPS.get(op_name)
 
     @staticmethod
     def of_role(role: str) -> Op:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from supple.base.dtypes import check_dtype, is_int
+from supple.base.dtypes import check_dtype, is_int, lanes, row
 from supple.base.named_target import NamedTarget
 from supple.ir.node import Expr, Node, Type, as_tuple, ignored, node, set_field
 
@@ -26,6 +26,19 @@ class PrimType(Type):
     def __post_init__(self) -> None:
         if type(self.dtype) is not str:
             set_field(self, "dtype", str(self.dtype))
+
+    def is_scalar(self) -> bool:
+        """Whether it is the dtype of one number, not of a vector."""
+        return lanes(self.dtype) == 1
+
+    def matches_code(self, *codes: int) -> bool:
+        """Whether the dtype's kind, by DLPack's number, is one of those."""
+        return row(self.dtype).dlpack in codes
+
+    def matches_element_type(self, code: int, bits: int) -> bool:
+        """Whether an element is of that kind, by DLPack's number, and of that many bits."""
+        found = row(self.dtype)
+        return found.dlpack == code and found.bits == bits
 
 
 @functools.lru_cache(maxsize=1024)
@@ -281,6 +294,16 @@ class FuncType(Type):
         if self.params is not None:
             as_tuple(self, "params")
 
+    @property
+    def arg_types(self) -> tuple[Type, ...] | None:
+        """Relax's other name for ``params``."""
+        return self.params
+
+    @property
+    def ret_type(self) -> Type:
+        """Relax's other name for ``ret``."""
+        return self.ret
+
     @staticmethod
     def opaque_func(*, ret: Type | None = None, purity: bool = False) -> FuncType:
         """A function of unknown parameters; it returns ``ret``, or anything."""
@@ -326,6 +349,16 @@ class BufferType(Type):
     align: int = ignored(default=64)
     offset_factor: int = ignored(default=1)
 
+    @property
+    def storage_scope(self) -> str:
+        """Relax's name for ``scope``."""
+        return self.scope
+
+    @property
+    def data_alignment(self) -> int:
+        """Relax's name for ``align``."""
+        return self.align
+
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
         for what, sizes in (("shape", self.shape), ("strides", self.strides)):
@@ -345,6 +378,16 @@ class PointerType(Type):
     def __post_init__(self) -> None:
         if isinstance(self.element, PrimType):
             set_field(self, "element", self.element.dtype)
+
+    @property
+    def element_type(self) -> Type:
+        """What is pointed at."""
+        return VoidType() if self.element is None else PrimType(self.element)
+
+    @property
+    def storage_scope(self) -> str:
+        """The storage scope."""
+        return self.scope
 
 
 @node
