@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, ClassVar
 
-from supple.base.errors import NotSupportedError
+from supple.base.dtypes import is_float
 from supple.ir.expr import IntImm, Range, StringImm, Sub, Var, as_expr, int64, is_scalar, scalar_dtype
 from supple.ir.node import (
     METHODS,
@@ -99,6 +99,10 @@ class Evaluate(Stmt):
 
     value: Expr
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.value, Expr):
+            set_field(self, "value", as_expr(self.value, "int32" if isinstance(self.value, int) else None))
+
 
 @node
 class Bind(Stmt):
@@ -165,6 +169,8 @@ class For(Stmt):
 
     def __post_init__(self) -> None:
         dtype = getattr(self.loop_var.ty, "dtype", "int32")
+        if is_float(dtype):
+            raise TypeError(f"For: the loop variable {self.loop_var.name} must be an integer, got {dtype}")
         for name in ("min", "extent"):
             if not isinstance(getattr(self, name), Expr):
                 set_field(self, name, as_expr(getattr(self, name), dtype))
@@ -199,14 +205,6 @@ class AssertStmt(Stmt):
     message: str = ""
 
     def __post_init__(self) -> None:
-        if isinstance(self.condition, StringImm):  # Relax's order: kind, condition, message_parts
-            kind, condition = self.condition.value, self.message
-            parts: Any = self.span
-            if kind != "RuntimeError":
-                raise NotSupportedError(f"AssertStmt: assertions raise RuntimeError here, not {kind}")
-            set_field(self, "condition", condition)
-            set_field(self, "message", "".join(str(getattr(part, "value", part)) for part in parts or ()))
-            set_field(self, "span", None)
         if not isinstance(self.message, str):
             raise TypeError(f"AssertStmt: the message must be a string, got {self.message!r}")
 
