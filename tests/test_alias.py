@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from supple.compat import ROWS
+from supple.compat.places import PLACES
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "mlp.py"
 
@@ -67,7 +68,57 @@ def test_without_the_alias_there_is_no_tvm() -> None:
     assert done.stdout.strip() == "none", "this test needs an environment without the real tvm"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.old)
+INNER = """
+import numpy as np
+import supple.compat
+supple.compat.install_as_tvm()
+import tvm
+from tvm import relax, tirx
+from tvm.relax.op.base import Expr, call_tir
+from tvm.relax.op.nn.nn import relu
+from tvm.topi.nn.dense import dense
+import tvm.topi.nn.dense
+assert callable(tvm.topi.nn.dense) and relu is tvm.relax.op.nn.relu and tvm.ir.SourceName("f").name == "f"
+span = tvm.ir.Span(tvm.ir.SourceName("f.py"), 1, 2, 3, 4)
+assert (span.line, span.end_line, span.column, span.end_column, str(span.source_name)) == (1, 2, 3, 4, "f.py")
+assert isinstance(relax.const(1), tvm.Object) and not isinstance(3, tvm.Object) and not hasattr(tirx, "tvm_bmma_sync")
+from tvm.script.parser.core import doc
+from tvm.script.parser.core.diagnostics import Source
+from tvm.script.parser.core.evaluator import ExprEvaluator, eval_assign
+tree = Source("x + 1").as_ast()
+assert isinstance(tree, doc.Module) and ExprEvaluator.eval(None, {"x": 2}, tree.body[0].value) == 3
+assert eval_assign(None, doc.parse("a, b = 1").body[0].targets[0], (1, 2)) == {"a": 1, "b": 2}
+x = relax.Var("x", relax.TensorType([4], "float32"))
+bb = relax.BlockBuilder()
+with bb.function("main", [x]):
+    bb.emit_func_output(relax.testing.emit_checkpoint(lambda v: bb.emit(relax.op.add(v, v)), x))
+bare = relax.BlockBuilder()
+with bare.function("main", [x]):
+    bare.emit_func_output(bare.emit(relax.op.add(x, x)))
+given = tvm.runtime.tensor(np.arange(4, dtype="float32"))
+for mode in ("bytecode", "compiled"):
+    ex = relax.build(relax.get_pipeline("zero")(bare.get()), "llvm", exec_mode=mode)
+    assert relax.VirtualMachine(ex, tvm.cpu())["main"](given).numpy().tolist() == [0, 2, 4, 6]
+assert str(bb.get()).count("checkpoint") == 2
+again = tvm.runtime.load_param_dict(tvm.runtime.save_param_dict({"a": given}))
+assert again["a"].numpy().tolist() == [0, 1, 2, 3]
+for wrong in (lambda: relax.build(bare.get(), "llvm", exec_mode="fast"), lambda: relax.get_pipeline("none"),
+              lambda: tvm.runtime.load_param_dict(b"no")):
+    try:
+        wrong()
+    except ValueError:
+        continue
+    raise AssertionError
+print("fine")
+"""
+
+
+def test_files_of_the_tree_are_found() -> None:
+    done = run(INNER, "-")
+    assert done.stdout.strip() == "fine", done.stderr
+
+
+@pytest.mark.parametrize("row", (*ROWS, *PLACES), ids=lambda row: row.old)
 def test_every_row_resolves(row: object) -> None:
     module, _, name = row.new.partition(":")  # type: ignore[attr-defined]
     found = importlib.import_module(module)

@@ -169,7 +169,7 @@ def test_matched_regions_and_views() -> None:
     ("body", "message"),
     [
         (lambda: B.func_name("f"), "stands inside of 'with T.prim_func():'"),
-        (lambda: B.evaluate(0), "stands inside of 'with T.prim_func():'"),
+        (lambda: B.reads([]), "stands inside of 'with T.sblock():'"),
     ],
 )
 def test_outside_of_a_function(body: object, message: str) -> None:
@@ -178,7 +178,7 @@ def test_outside_of_a_function(body: object, message: str) -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(DiagnosticError, match="no name"), IRBuilder(), B.prim_func():
+    with pytest.raises(DiagnosticError, match="no name"), IRBuilder(), build_ir.ir_module(), B.prim_func():
         B.evaluate(0)
     with pytest.raises(DiagnosticError, match="type that a loop function cannot take"), IRBuilder(), B.prim_func():
         B.arg("a", 3)
@@ -208,3 +208,59 @@ def test_refusals() -> None:
                     B.evaluate(1)
     with pytest.raises(DiagnosticError, match="takes a statement"), IRBuilder(), B.prim_func():
         B.add_to_parent(B.int32(1))
+
+
+def test_statements_outside_of_a_function_and_frames() -> None:
+    with IRBuilder() as ib, B.serial(4) as i:
+        IRBuilder.name("i", i)
+        B.evaluate(i)
+    assert str(ib.get()) == "for i in range(4):\n    T.evaluate(i)"
+    with IRBuilder() as ib, B.sblock("b"):
+        B.evaluate(0)
+    assert ib.get().block.annotations["tirx.script_parsing_detect_access"].value == 3  # type: ignore[union-attr]
+    with pytest.raises(DiagnosticError, match="a result already"), IRBuilder():
+        B.evaluate(0)
+        B.evaluate(1)
+    left: list[str] = []
+    with IRBuilder() as ib, B.prim_func() as frame:
+        frame.add_callback(lambda: left.append("left"))
+        B.func_name("f")
+        A = B.arg("A", B.Buffer((4,), "float32"))
+        loop = B.serial(4)
+        with loop as i:
+            B.buffer_store(A, 0.0, [i])
+            assert len(loop.stmts) == 1 and loop.vars == [i] and len(loop.doms) == 1
+        assert (frame.name, frame.args, left) == ("f", [A], [])
+        x = B.env_thread("threadIdx.x")
+        with B.launch_thread(x, 4):
+            B.evaluate(x)
+    assert left == ["left"] and "thread_binding" in str(ib.get())
+
+
+def test_modules_declare_functions_and_attributes() -> None:
+    with IRBuilder() as ib, B.prim_func(is_private=True):
+        B.func_name("p")
+        B.evaluate(0)
+    func = ib.get()
+    assert isinstance(func, PrimFunc)
+    with IRBuilder() as ib, build_ir.ir_module() as frame:
+        build_ir.module_attrs({"a": 1})
+        build_ir.module_set_attr("b", 2)
+        build_ir.module_global_infos({"dummy": [build_ir.dummy_global_info()], "vdevice": [build_ir.vdevice("llvm")]})
+        var = build_ir.decl_function("p", func)
+        assert build_ir.lookup_name("p") and not build_ir.lookup_name("q")
+        assert build_ir.lookup_vdevice("llvm", 0) is frame.global_infos["vdevice"][0]
+        refused = (
+            lambda: build_ir.decl_function("p", func),
+            lambda: build_ir.def_function("q", func),
+            lambda: build_ir.module_set_attr("a", 2),
+            lambda: build_ir.module_attrs({}),
+            lambda: build_ir.lookup_vdevice("llvm", 1),
+        )
+        for call in refused:
+            with pytest.raises(DiagnosticError):
+                call()
+        build_ir.def_function("p", func)
+    mod = ib.get()
+    assert mod[var] is func and mod.attrs == {"a": 1, "b": 2}  # type: ignore[index, union-attr]
+    assert_structural_equal(supple.script.from_source(str(mod)), mod)

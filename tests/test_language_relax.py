@@ -465,7 +465,7 @@ def test_modules_built_statement_by_statement():
     assert len(mod) == 2 and "global_symbol" not in mod["f"].attrs
     with pytest.raises(DiagnosticError, match="no builder"):
         B.emit(1)
-    with pytest.raises(DiagnosticError, match="has no name"), IRBuilder(), B.function():
+    with pytest.raises(DiagnosticError, match="has no name"), IRBuilder(), build_ir.ir_module(), B.function():
         B.func_ret_value(B.arg("x", R.Tensor))
     with pytest.raises(DiagnosticError, match="returns nothing"), IRBuilder(), B.function():
         B.func_name("f")

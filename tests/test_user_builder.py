@@ -249,3 +249,31 @@ def test_refused_parts() -> None:
         pass
     with pytest.raises(TypeError, match=r"got 1\.5"):
         relax.TensorType((1.5,), "float32")  # type: ignore[arg-type]
+
+
+def test_what_is_visited_and_what_a_function_returns() -> None:
+    n = tirx.Var("n", "int64")
+    x = relax.Var("x", relax.TensorType([n], "float32"))
+    seen: list[str] = []
+    analysis.post_order_visit(relax.op.add(x, x), lambda e: seen.append(type(e).__name__))
+    assert seen == ["Op", "Var", "ShapeExpr", "Var", "Var", "ShapeExpr", "Var", "Call"]
+    assert str(relax.Function([x], x, relax.AnyType()).ret_ty) == str(x.ty)
+    func = relax.Function([x], x, relax.TensorType(None, "float32", 1)).with_attr("global_symbol", "f")
+    assert str(func.ret_ty) == str(x.ty)
+
+
+def test_patterns_of_one_shape_in_a_context() -> None:
+    x = relax.Var("x", relax.TensorType([2, 3], "float32"))
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            out = bb.emit_output(relax.op.sum(bb.emit(relax.op.sin(bb.emit(relax.op.exp(x)))), axis=1))
+        bb.emit_func_output(out)
+    block = bb.get()["main"].body.blocks[0]
+    for second, found in (("relax.sin", True), ("relax.sum", False)):
+        with relax.dpl.PatternContext() as context:
+            first = relax.dpl.is_op("relax.exp" if found else "relax.sin")(relax.dpl.wildcard())
+            last = relax.dpl.is_op(second)(relax.dpl.wildcard())
+            first.used_by(last)
+            relax.dpl.SameShapeConstraint(first, last)
+            assert (context.match_dfb(block) is not None) == found

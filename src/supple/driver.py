@@ -241,7 +241,7 @@ def _generate(mod: IRModule, target: Target, context: Context, results: str, ali
     with context.step("host"):
         host = to_host(mod, infos)
         planned = [plan_memory(function) for function in host.functions]
-        public = [f.name for f in planned if "global_symbol" in mod[f.name].attrs]  # type: ignore[union-attr]
+        public = [f.name for f in planned if "global_symbol" in mod[f.name].attrs]
         text = emit_host(planned, public, sites, host.closures)
     readable = "\n\n".join(function.text() for function in planned)
     context.dump("host", readable, "txt")

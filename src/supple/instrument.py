@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from supple.ir.module import IRModule
@@ -105,3 +107,39 @@ class PrintAfterAll(PassInstrument):
 
 
 __all__ = ["PassInstrument", "PassTimingInstrument", "PrintAfterAll", "PrintBeforeAll", "pass_instrument"]
+
+
+class PassPrintingInstrument(PassInstrument):
+    """Prints the module before the passes, and after the passes, that are named."""
+
+    def __init__(self, print_before_pass_names: Sequence[str], print_after_pass_names: Sequence[str]) -> None:
+        self.before, self.after = list(print_before_pass_names), list(print_after_pass_names)
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Print the module, if the pass is one of those."""
+        if info.name in self.before:
+            print(f"Print IR before: {info.name}\n{mod}\n")
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Print the module, if the pass is one of those."""
+        if info.name in self.after:
+            print(f"Print IR after: {info.name}\n{mod}\n")
+
+
+class DumpIR(PassInstrument):
+    """Writes the module after each pass into a directory, as ``000_<pass>.py``; ``refresh`` empties it of such files
+    before the first."""
+
+    def __init__(self, dump_dir: Path | str, refresh: bool = False) -> None:
+        self.dump_dir = Path(dump_dir)
+        self.counter = 0
+        if refresh and self.dump_dir.is_dir():
+            for file in self.dump_dir.glob("[0-9][0-9][0-9]_*.py"):
+                file.unlink()
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Write the module."""
+        self.dump_dir.mkdir(parents=True, exist_ok=True)
+        name = "".join(c if c.isalnum() or c in "._-" else "_" for c in info.name)
+        (self.dump_dir / f"{self.counter:03d}_{name}.py").write_text(mod.script() + "\n")
+        self.counter += 1

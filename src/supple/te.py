@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from supple.base.errors import NotSupportedError
 from supple.build.te import (
     ARITHMETIC,
     ComputeOp,
     ExternOp,
     PlaceholderOp,
     Reduce,
+    TagScope,
     comm_reducer,
     compute_together,
     definitions,
@@ -21,6 +23,7 @@ from supple.build.te import (
     prod,
     reduce_axis,
     sum,
+    tag_scope,
 )
 from supple.build.te import TensorValue as Tensor
 from supple.build.te import create_prim_func as _create
@@ -72,6 +75,7 @@ from supple.script.tirx import (
 )
 from supple.tirx import all as all
 from supple.tirx import any as any
+from supple.tirx import div, indexdiv, indexmod, logaddexp
 from supple.tirx import round as round
 from supple.topi.apply import apply
 
@@ -139,6 +143,21 @@ def extern(
     return results if several else results[0]
 
 
+def scan(*args: Any, **kwargs: Any) -> Any:
+    """Refused. Raises `NotSupportedError`."""
+    raise NotSupportedError("te.scan is not supported", hint="te.extern with a loop of its own, or topi.cumsum")
+
+
+def extern_primfunc(input_tensors: Sequence[Tensor], primfunc: PrimFunc, **kwargs: Any) -> Any:
+    """Refused. Raises `NotSupportedError`."""
+    raise NotSupportedError("te.extern_primfunc is not supported", hint="call the loop function: R.call_tir")
+
+
+def thread_axis(*args: Any, **kwargs: Any) -> Any:
+    """Refused. Raises `NotSupportedError`."""
+    raise NotSupportedError("te.thread_axis is not supported", hint="T.thread_binding in a loop function")
+
+
 def create_prim_func(tensors: Sequence[Tensor], name: str = "main") -> PrimFunc:
     """The loop function with these tensors as its parameters, inputs first: ``create_prim_func([A, B, C])``.
 
@@ -168,6 +187,7 @@ __all__ = [
     "ExternOp",
     "PlaceholderOp",
     "Reduce",
+    "TagScope",
     "Tensor",
     "abs",
     "acos",
@@ -185,20 +205,25 @@ __all__ = [
     "cos",
     "cosh",
     "create_prim_func",
+    "div",
     "erf",
     "exp",
     "extern",
+    "extern_primfunc",
     "floor",
     "floordiv",
     "floormod",
     "fmod",
     "if_then_else",
+    "indexdiv",
+    "indexmod",
     "isfinite",
     "isinf",
     "isnan",
     "log",
     "log2",
     "log10",
+    "logaddexp",
     "max",
     "max_value",
     "min",
@@ -211,14 +236,17 @@ __all__ = [
     "reduce_axis",
     "round",
     "rsqrt",
+    "scan",
     "sigmoid",
     "sin",
     "sinh",
     "size_var",
     "sqrt",
     "sum",
+    "tag_scope",
     "tan",
     "tanh",
+    "thread_axis",
     "trunc",
     "truncdiv",
     "truncmod",

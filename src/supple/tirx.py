@@ -3,7 +3,19 @@
 from types import FunctionType
 from typing import Any
 
-from supple.build.te import max, min
+from supple.build.scalars import (
+    BufferAccessKind,
+    CallEffectKind,
+    buffer_data,
+    convert,
+    div,
+    indexdiv,
+    indexmod,
+    stmt_list,
+    stmt_seq,
+)
+from supple.build.te import AnyReduce as Reduce
+from supple.build.te import max, min, sum
 from supple.ir.expr import (
     EQ,
     GE,
@@ -38,6 +50,7 @@ from supple.ir.expr import (
     Var,
     const,
     is_buffer,
+    match_dtypes,
 )
 from supple.ir.loop import (
     AllocBuffer,
@@ -66,7 +79,7 @@ from supple.ir.loop import (
     SeqStmt,
     While,
 )
-from supple.ir.node import Expr
+from supple.ir.node import Expr, Stmt
 from supple.ir.op import Op
 from supple.ir.types import BufferType, PointerType, PrimType, prim_type
 from supple.script import tirx as _script_names
@@ -80,12 +93,14 @@ from supple.script.tirx import (
     atan,
     atan2,
     atanh,
+    break_loop,
     call_extern,
     call_packed,
     call_pure_extern,
     ceil,
     ceildiv,
     comm_reducer,
+    continue_loop,
     copysign,
     cos,
     cosh,
@@ -166,6 +181,14 @@ def _joined(name: str, kind: Any, args: Any) -> Expr:
     return result
 
 
+def logaddexp(a: Any, b: Any) -> Expr:
+    """``log(exp(a) + exp(b))`` without overflow."""
+    left, right = match_dtypes(a, b)
+    larger, smaller = Max(left, right), Min(left, right)
+    result: Expr = Add(larger, log1p(exp(smaller - larger)))  # type: ignore[misc]
+    return result
+
+
 def is_prim_var(value: object) -> bool:
     """Whether a value is a scalar variable."""
     return isinstance(value, Var) and isinstance(value.ty, PrimType)
@@ -194,11 +217,13 @@ __all__ = [
     "Break",
     "Broadcast",
     "Buffer",
+    "BufferAccessKind",
     "BufferLoad",
     "BufferRegion",
     "BufferStore",
     "BufferType",
     "Call",
+    "CallEffectKind",
     "Cast",
     "CommReducer",
     "Continue",
@@ -229,12 +254,14 @@ __all__ = [
     "PrimType",
     "Ramp",
     "Range",
+    "Reduce",
     "Return",
     "SBlock",
     "SBlockRealize",
     "Select",
     "SeqStmt",
     "Shuffle",
+    "Stmt",
     "StringImm",
     "Sub",
     "Var",
@@ -250,6 +277,8 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "break_loop",
+    "buffer_data",
     "call_extern",
     "call_intrin",
     "call_packed",
@@ -258,10 +287,13 @@ __all__ = [
     "ceildiv",
     "comm_reducer",
     "const",
+    "continue_loop",
+    "convert",
     "copysign",
     "cos",
     "cosh",
     "decl_buffer",
+    "div",
     "dot_pairs",
     "erf",
     "exp",
@@ -273,6 +305,8 @@ __all__ = [
     "fmod",
     "hypot",
     "if_then_else",
+    "indexdiv",
+    "indexmod",
     "infinity",
     "is_buffer",
     "is_buffer_var",
@@ -284,6 +318,7 @@ __all__ = [
     "log1p",
     "log2",
     "log10",
+    "logaddexp",
     "max",
     "max_value",
     "min",
@@ -299,6 +334,9 @@ __all__ = [
     "sin",
     "sinh",
     "sqrt",
+    "stmt_list",
+    "stmt_seq",
+    "sum",
     "tan",
     "tanh",
     "trunc",

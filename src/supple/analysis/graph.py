@@ -73,27 +73,60 @@ def _graph_children(e: Node) -> Iterator[Node]:
 
 
 def post_order_visit(expr: Expr, fvisit: Callable[[Expr], Any]) -> None:
-    """Call ``fvisit`` on every graph expression once, operands first. Definitions are not visited, uses are."""
-    seen: set[int] = set()
-    stack: list[tuple[Node, bool]] = [(expr, False)]
+    """Call ``fvisit`` on every expression, what it is made of first, as often as it is written.
+
+    Uses of variables are visited, definitions are not. The shapes in the type of a variable, a call, a tuple and so on
+    are visited after its operands. What is shared inside of an expression that is no program in normal form is entered
+    once, so that the work stays linear.
+    """
+    entered: set[int] = set()
+    stack: list[tuple[Node, Type | None, bool]] = [(expr, None, False)]
     while stack:
-        current, expanded = stack.pop()
+        current, ty, expanded = stack.pop()
         if expanded:
             fvisit(current)  # type: ignore[arg-type]
-        elif id(current) not in seen:
-            seen.add(id(current))
-            stack.append((current, True))
-            defined = {id(v) for v in _defined_by(current)}
-            below = [child for child in _graph_children(current) if id(child) not in defined]
-            stack.extend((child, False) for child in reversed(below))
+            continue
+        if isinstance(current, _ENTERED_ONCE):
+            if id(current) in entered:
+                continue
+            entered.add(id(current))
+        stack.append((current, None, True))
+        if is_scalar(current) and not isinstance(current, (Var, *_ENTERED_ONCE)):
+            below = list(post_order(current))[:-1]
+            stack.extend((child, None, True) for child in reversed(below) if isinstance(child, Expr))
+            continue
+        parts = [(child, known, False) for child, known in _used_by(current)]
+        if isinstance(current, (Var, *_ENTERED_ONCE)) and not isinstance(current, Function):
+            known = ty if ty is not None else getattr(current, "ty", None)
+            parts += [(dim, None, False) for dim in _shapes_in(known)]
+        stack.extend(reversed(parts))
 
 
-def _defined_by(e: Node) -> list[Var]:
+_ENTERED_ONCE = (Call, Tuple, TupleGetItem, If, SeqExpr, Function)
+
+
+def _used_by(e: Node) -> Iterator[tuple[Node, Type | None]]:
+    """What an expression is made of, without the variables it defines; values with the type of their variable."""
     if isinstance(e, Function):
-        return list(e.params)
-    if isinstance(e, SeqExpr):
-        return [b.var for block in e.blocks for b in block.bindings]  # type: ignore[attr-defined]
-    return []
+        yield e.body, None
+    elif isinstance(e, SeqExpr):
+        for block in e.blocks:
+            for binding in block.bindings:
+                yield binding.value, binding.var.ty  # type: ignore[attr-defined]
+        yield e.body, None
+    else:
+        yield from ((child, None) for child in _graph_children(e))
+
+
+def _shapes_in(ty: Any) -> Iterator[Node]:
+    """The shapes that a type holds."""
+    if isinstance(ty, TupleType):
+        for part in ty.fields:
+            yield from _shapes_in(part)
+    elif isinstance(ty, TensorType) and ty.shape is not None:
+        yield ty.shape
+    elif isinstance(ty, ShapeType):
+        yield from ty.values or ()
 
 
 def _occurrences(expr: Expr) -> Iterator[tuple[Var, bool]]:

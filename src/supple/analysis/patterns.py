@@ -227,8 +227,8 @@ class VarPattern(DFPattern):
 
     kind: type[Expr] = Var
 
-    def __init__(self, name: str = "") -> None:
-        self.name = name
+    def __init__(self, name_hint: str = "") -> None:
+        self.name = name_hint
 
     def matches(self, matcher: Matcher, expr: Expr) -> bool:
         return isinstance(expr, self.kind) and self.name in ("", getattr(expr, "name", None))
@@ -243,8 +243,8 @@ class DataflowVarPattern(VarPattern):
 class GlobalVarPattern(DFPattern):
     """A function of the module, by name unless the name is empty."""
 
-    def __init__(self, name: str = "") -> None:
-        self.name = name
+    def __init__(self, name_hint: str = "") -> None:
+        self.name = name_hint
 
     def matches(self, matcher: Matcher, expr: Expr) -> bool:
         value = matcher.value(expr)
@@ -482,6 +482,30 @@ class SameShapePattern(_Refined):
         return dims is not None and all(d is not None and same_shape(dims, d) is True for d in known)
 
 
+class DFConstraint:
+    """What must hold of the matches of several patterns."""
+
+    def holds(self, matcher: Matcher) -> bool:
+        """Whether the matches made so far allow it."""
+        raise NotImplementedError
+
+
+class SameShapeConstraint(DFConstraint):
+    """The tensors that the patterns match have one shape, provably. Made inside of a `PatternContext`, it is a part of
+    what the context matches."""
+
+    def __init__(self, *args: DFPattern) -> None:
+        self.args = args
+        context = PatternContext.current_or_none()
+        if context is not None:
+            context.constraints.append(self)
+
+    def holds(self, matcher: Matcher) -> bool:
+        known = [_dims(matcher.memo[p]) for p in self.args if p in matcher.memo]
+        first = known[0] if known else None
+        return all(first is not None and d is not None and same_shape(first, d) is True for d in known)
+
+
 def _dims(expr: Expr) -> tuple[Expr, ...] | None:
     ty = getattr(expr, "ty", None)
     return tensor_dims(ty) if isinstance(ty, TensorType) else None
@@ -663,7 +687,9 @@ class PatternContext:
     def __init__(self, incremental: bool = False) -> None:
         self.edges: list[tuple[DFPattern, DFPattern, int, bool]] = []
         self.calls: list[CallPattern] = []
+        self.constraints: list[DFConstraint] = []
         if incremental and PatternContext._stack:
+            self.constraints = list(PatternContext._stack[-1].constraints)
             self.edges = list(PatternContext._stack[-1].edges)
             self.calls = list(PatternContext._stack[-1].calls)
 
@@ -717,7 +743,8 @@ class PatternContext:
                 mark = len(matcher.journal)
                 if matcher.match(patterns[position], var):
                     chosen[patterns[position]] = var
-                    if self._edges_hold(chosen, block) and self._arguments_differ(matcher):
+                    apart = self._edges_hold(chosen, block) and self._arguments_differ(matcher)
+                    if apart and all(c.holds(matcher) for c in self.constraints):
                         yield from assign(position + 1, chosen, matcher)
                     del chosen[patterns[position]]
                 matcher.back(mark)

@@ -252,6 +252,6 @@ class DataType(str):
         """Bytes of a value, a vector's together."""
         return row(self).nbytes * lanes(self)
 
-    def with_lanes(self, count: int) -> DataType:
+    def with_lanes(self, lanes: int) -> DataType:
         """The vector of that many elements of this dtype's."""
-        return DataType(element(self) if count == 1 else vector(element(self), count))
+        return DataType(element(self) if lanes == 1 else vector(element(self), lanes))

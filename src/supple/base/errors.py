@@ -73,6 +73,10 @@ class NotSupportedError(DiagnosticError, NotImplementedError):
     """The construct is understood but not supported (yet); the message names it."""
 
 
+class RefusedNameError(NotSupportedError, AttributeError):
+    """A name of a module that is known and not supported (also an ``AttributeError``: ``hasattr`` says no)."""
+
+
 class ArgumentError(SuppleError, TypeError, ValueError):
     """A compiled function or an operator was called with arguments that do not fit its signature."""
 

@@ -8,6 +8,16 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class SourceName:
+    """The name of a source text."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """A range of source text. Lines and columns count from 1; the end column is exclusive."""
 
@@ -19,6 +29,11 @@ class Span:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
+
+    @property
+    def source_name(self) -> SourceName:
+        """The text that the range is in."""
+        return SourceName(self.file)
 
 
 _texts: dict[str, list[str]] = {}

@@ -179,7 +179,8 @@ class BlockBuilder(Normalizer):
             _check_declared(
                 deduced, frame.ret_ty, f"{frame.name}: the returned value", span or frame.span, "return type"
             )
-            ret_ty = frame.ret_ty
+            if assignable(ret_ty, frame.ret_ty) is not True:  # else what the body says is at least as exact
+                ret_ty = frame.ret_ty
         self._frames.pop()
         return Function(frame.params, body, ret_ty, frame.is_pure, frame.attrs, span=frame.span)
 
@@ -202,8 +203,8 @@ class BlockBuilder(Normalizer):
         func = self.end_function(output)
         return self.add_func(func, frame.name)
 
-    def add_func(self, func: BaseFunc, name: str) -> GlobalVar:
-        """Add a function under ``name``, or under ``name1``, ``name2``... when it is taken.
+    def add_func(self, func: BaseFunc, func_name: str) -> GlobalVar:
+        """Add a function under its name, or under ``name1``, ``name2``... when it is taken.
 
         A function that is there already, under any name, is not added again: the variable of the first is returned.
         """
@@ -211,23 +212,23 @@ class BlockBuilder(Normalizer):
         for var in self._functions.get(key, []):
             if var in self._mod and structural_equal(self._mod[var], func):
                 return var
-        unique, counter = name, 0
+        unique, counter = func_name, 0
         while unique in self._mod:
             counter += 1
-            unique = f"{name}{counter}"
+            unique = f"{func_name}{counter}"
         ty = func.ty if isinstance(func, Function) else None
         var = GlobalVar(unique, ty)
         self._names.setdefault(unique, 0)
-        if isinstance(func, Function) and "global_symbol" in func.attrs and unique != name:
+        if isinstance(func, Function) and "global_symbol" in func.attrs and unique != func_name:
             func = func.with_attr("global_symbol", unique)
         self._mod[var] = func
         self._functions.setdefault(key, []).append(var)
         return var
 
-    def update_func(self, var: GlobalVar, func: BaseFunc) -> None:
+    def update_func(self, gv: GlobalVar, updated_func: BaseFunc) -> None:
         """Replace a function of the module."""
-        self._mod[var] = func
-        self._functions.setdefault(structural_hash(func), []).append(var)
+        self._mod[gv] = updated_func
+        self._functions.setdefault(structural_hash(updated_func), []).append(gv)
 
     def get(self) -> IRModule:
         """The module built so far."""
@@ -381,11 +382,11 @@ class BlockBuilder(Normalizer):
         self._append(VarBinding(var, value, span=span or value.span))
         return var
 
-    def emit_output(self, expr: Any, name_hint: str = "") -> Var:
+    def emit_output(self, output: Any, name_hint: str = "") -> Var:
         """Bind an expression to a variable that is visible after the dataflow block."""
         if not self._scope().dataflow:
             raise DiagnosticError("emit_output is for dataflow blocks", hint="use emit outside", rule="dataflow")
-        return self.emit(expr, name_hint, output=True)
+        return self.emit(output, name_hint, output=True)
 
     def match_cast(
         self,
@@ -619,6 +620,17 @@ def _parameters(params: Sequence[Var] | Var) -> tuple[Var, ...]:
         if not isinstance(param, Var):
             raise TypeError(f"a function's parameters are relax.Var, got {type(param).__name__}")
     return given  # type: ignore[return-value]
+
+
+def gen_call_tir_inputs(func: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    """What ``R.call_tir`` of a compute definition takes: the loop function, the list of its tensors, the list of the
+    types of its results, and, where it has any, the sizes it is given besides. Raises what `BlockBuilder.call_te` does.
+    """
+    builder = BlockBuilder()
+    call = builder.call_te(func, *args, **kwargs)
+    callee, tensors = call.args[:2]
+    assert isinstance(callee, GlobalVar) and isinstance(tensors, Tuple)
+    return builder.get()[callee], list(tensors.fields), list(call.ty_args), *call.args[2:]
 
 
 def _check_declared(actual: Type, declared: Type, what: str, span: Span | None, rule: str) -> None:

@@ -36,7 +36,7 @@ from supple.ir.walk import substitute
 C = TypeVar("C", bound=type)
 
 _METHODS: tuple[tuple[type, str], ...] = (
-    (Constant, "visit_constant_"),
+    (Constant, "visit_generic_const_"),
     (Tuple, "visit_tuple_"),
     (DataflowVar, "visit_dataflow_var_"),
     (Var, "visit_var_"),
@@ -163,6 +163,10 @@ class PyExprVisitor(ExprFunctor):
     def visit_dataflow_var_(self, op: DataflowVar) -> None:
         """A use of a dataflow variable."""
 
+    def visit_generic_const_(self, op: Constant) -> None:
+        """A tensor literal; `visit_constant_` is its older name, which is called from here."""
+        self.visit_constant_(op)
+
     def visit_constant_(self, op: Constant) -> None:
         """A tensor literal."""
 
@@ -273,9 +277,9 @@ class PyExprMutator(ExprFunctor):
         """A variable like ``var`` of that type: itself where it has it."""
         return var if var.ty is not None and structural_equal(var.ty, ty) else type(var)(var.name, ty, span=var.span)
 
-    def set_var_remap(self, old: Var, new: Var) -> None:
-        """Let uses of ``old`` become ``new``."""
-        self._remap[id(old)] = (old, new)
+    def set_var_remap(self, old_var: Var, new_var: Var) -> None:
+        """Let uses of ``old_var`` become ``new_var``."""
+        self._remap[id(old_var)] = (old_var, new_var)
 
     def get_var_remap(self, var: Var) -> Var:
         """What uses of ``var`` become."""
@@ -346,6 +350,9 @@ class PyExprMutator(ExprFunctor):
 
     def visit_dataflow_var_(self, op: DataflowVar) -> Expr:
         return self.get_var_remap(op)
+
+    def visit_generic_const_(self, op: Constant) -> Expr:
+        return self.visit_constant_(op)
 
     def visit_constant_(self, op: Constant) -> Expr:
         return op

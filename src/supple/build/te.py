@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ContextDecorator
 from dataclasses import dataclass, field
 from typing import Any
 
 from supple.analysis.regions import infer_regions
 from supple.base import dtypes
-from supple.base.errors import ComputeError
+from supple.base.errors import ComputeError, NotSupportedError
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, ExprWithOps, Range, TupleGetItem, Var, as_expr, const, int64, scalar_dtype
 from supple.ir.graph import Function, GlobalVar, ShapeExpr, Tuple
@@ -54,6 +55,16 @@ class Reduce(ExprWithOps):
     axes: tuple[IterVar, ...]
 
     @property
+    def axis(self) -> tuple[IterVar, ...]:
+        """Relax's name for ``axes``."""
+        return self.axes
+
+    @property
+    def value_index(self) -> int:
+        """Which of the values that are reduced together: the only one."""
+        return 0
+
+    @property
     def dtype(self) -> str:
         return scalar_dtype(self.source)
 
@@ -72,12 +83,47 @@ class CustomReduce(ExprWithOps):
     value_index: int = 0
 
     @property
+    def axis(self) -> tuple[IterVar, ...]:
+        """Relax's name for ``axes``."""
+        return self.axes
+
+    @property
+    def source(self) -> tuple[Expr, ...]:
+        """Relax's name for ``sources``."""
+        return self.sources
+
+    @property
     def dtype(self) -> str:
         return scalar_dtype(self.sources[self.value_index])
 
     @property
     def ty(self) -> Type:
         return prim_type(self.dtype)
+
+
+class _AnyReduce(type):
+    """``isinstance`` knows both kinds of reductions."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, (Reduce, CustomReduce))
+
+    def __call__(
+        cls,
+        combiner: CommReducer,
+        src: Sequence[Expr],
+        rdom: Sequence[IterVar],
+        condition: Any = True,
+        value_index: int = 0,
+        init: Sequence[Expr] | None = None,
+    ) -> CustomReduce:
+        always = condition is None or condition is True or (isinstance(condition, E.IntImm) and condition.value == 1)
+        if not always or init:
+            raise NotSupportedError("Reduce: conditions and initial values of their own are not supported")
+        return CustomReduce(combiner, tuple(src), tuple(rdom), value_index)
+
+
+class AnyReduce(metaclass=_AnyReduce):
+    """Relax's ``tirx.Reduce(combiner, src, rdom, condition, value_index)``: result ``value_index`` of a reduction."""
 
 
 @node
@@ -227,11 +273,23 @@ class PlaceholderOp(_Operation):
     """An input: nothing makes it."""
 
     outputs: list[TensorValue]
+    tag: str = ""
+    attrs: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:  # type: ignore[override]
         """The tensor's name."""
         return self.outputs[0].name
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        """The tensor's shape."""
+        return self.outputs[0].shape
+
+    @property
+    def dtype(self) -> str:
+        """The tensor's dtype."""
+        return self.outputs[0].dtype
 
     @property
     def inputs(self) -> list[TensorValue]:
@@ -272,6 +330,8 @@ class ExternOp(_Operation):
     outputs: list[TensorValue]
     scratch: tuple[Var, ...] = ()
     name: str = "extern"
+    tag: str = ""
+    attrs: dict[str, Any] = field(default_factory=dict)
 
     @property
     def inputs(self) -> list[TensorValue]:
@@ -282,6 +342,18 @@ class ExternOp(_Operation):
 def placeholder(shape: Sequence[Any], dtype: str = "float32", name: str = "placeholder") -> TensorValue:
     """An input tensor. ``shape`` holds ints and int64 expressions."""
     return TensorValue(Buffer(name, tuple(as_expr(s) for s in shape), dtype), None)
+
+
+def te_tensor(value: Expr, tir_var_map: Mapping[Var, Expr], name: str = "rxplaceholder") -> TensorValue:
+    """The input tensor that a graph value is in a formula; its symbols become what ``tir_var_map`` says.
+
+    Raises ``TypeError`` when the value's shape or dtype is not known.
+    """
+    ty = getattr(value, "ty", None)
+    dims = tensor_dims(ty) if isinstance(ty, TensorType) else None
+    if dims is None or not isinstance(ty, TensorType) or ty.dtype is None:
+        raise TypeError(f"te_tensor: the shape and dtype of {value} are not known")
+    return placeholder([substitute(d, dict(tir_var_map)) for d in dims], ty.dtype, name)
 
 
 def reduce_axis(domain: Sequence[Any] | Range, name: str = "k") -> IterVar:
@@ -327,13 +399,43 @@ def compute_together(
                 raise TypeError(f"{name}: a reduction must stand at the top of the formula, not inside an expression")
     if not bodies or len({_reduction_of(body) for body in bodies}) > 1:
         raise TypeError(f"{name}: formulas of one tensor each, or the results of one reduction, go together")
-    op = ComputeOp(axis, bodies, name, [], tag, dict(attrs or {}))
+    op = ComputeOp(axis, bodies, name, [], tag or _TAGS[-1], dict(attrs or {}))
     labels = [f"{name}_v{n}" for n in range(len(bodies))] if several else [name]
     op.outputs = [
         TensorValue(Buffer(label, dims, scalar_dtype(body)), op, n)
         for n, (label, body) in enumerate(zip(labels, bodies, strict=True))
     ]
     return op.outputs if several else op.outputs[0]
+
+
+_TAGS = [""]
+
+
+class TagScope(ContextDecorator):
+    """Tensors that are computed inside of ``with`` (or of a function that this decorates) have a tag, where they are
+    given none of their own. One stands not inside of another: raises ``ValueError``."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+
+    def __enter__(self) -> TagScope:
+        if len(_TAGS) > 1:
+            raise ValueError("tag_scope: one stands inside of another")
+        _TAGS.append(self.tag)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _TAGS.pop()
+
+    @staticmethod
+    def get_current() -> str | None:
+        """The tag that tensors get now, or None."""
+        return _TAGS[-1] or None
+
+
+def tag_scope(tag: str) -> TagScope:
+    """``with te.tag_scope(tag="injective"): ...``"""
+    return TagScope(tag)
 
 
 def _reduction_of(body: Expr) -> int:

@@ -2,20 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from supple import driver
 from supple.base.errors import NotSupportedError
 from supple.base.named_target import NamedTarget
 from supple.ir.access_path import AccessPath
+from supple.ir.module import IRModule
 from supple.ir.structural import find_mismatch
+from supple.relax.pipeline import get_pipeline
 from supple.runtime.device import Device, device
 from supple.runtime.tensor import tensor
+from supple.transform import BindParams
 
 
-def compile(mod: Any, target: Any = None, **options: Any) -> Any:
-    """`supple.compile` with results of `supple.runtime.Tensor`, as scripts written for TVM expect."""
+def compile(
+    mod: Any, target: Any = None, *, relax_pipeline: Any = "default", tir_pipeline: Any = "default", **options: Any
+) -> Any:
+    """`supple.compile` with results of `supple.runtime.Tensor`, as scripts written for TVM expect.
+
+    ``relax_pipeline`` and ``tir_pipeline`` are passes, or names of `relax.get_pipeline`, that run on the module before
+    it is compiled; ``"default"`` and None add nothing to what compiling does.
+    """
+    for pipeline in (relax_pipeline, tir_pipeline):
+        if pipeline in (None, "default"):
+            continue
+        mod = (get_pipeline(pipeline) if isinstance(pipeline, str) else pipeline)(_as_module(mod))
     return driver.compile(mod, target, results="tensor", **options)
+
+
+def _as_module(mod: Any) -> IRModule:
+    return mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
+
+
+def build(
+    mod: Any,
+    target: Any = None,
+    params: Mapping[str, Any] | None = None,
+    relax_pipeline: Any = "default",
+    tir_pipeline: Any = "default",
+    exec_mode: str = "bytecode",
+    *,
+    system_lib: bool | None = None,
+) -> Any:
+    """``relax.build``: `compile`, with ``params`` of ``main`` (by name) fixed to arrays.
+
+    Both values of ``exec_mode`` give native code here. Raises ``ValueError`` for any other, and `NotSupportedError` for
+    a system library.
+    """
+    if exec_mode not in ("bytecode", "compiled"):
+        raise ValueError(f"relax.build: exec_mode is 'bytecode' or 'compiled', got {exec_mode!r}")
+    if system_lib:
+        raise NotSupportedError("relax.build: system libraries are not supported", hint="executable.save(path)")
+    if params:
+        mod = BindParams("main", params)(_as_module(mod))
+    return compile(mod, target, relax_pipeline=relax_pipeline, tir_pipeline=tir_pipeline)
 
 
 def convert(value: Any) -> Any:

@@ -39,6 +39,17 @@ class BufferMethods:
         return METHODS["buffer.access_ptr"](self, access_mask, ptr_type)
 
     @property
+    def data(self) -> Any:
+        """The storage that the buffer is a view of; its own is written ``A.data`` and stands for the buffer itself.
+
+        Raises ``AttributeError`` for a variable that is no buffer.
+        """
+        if not hasattr(getattr(self, "ty", None), "offset_factor"):
+            raise AttributeError(f"{self} is not a buffer: it has no data")
+        source = METHODS["buffer.type"](self, "data").data
+        return self if source is None else source
+
+    @property
     def strides(self) -> tuple[Any, ...]:
         """Elements between neighbours of each dimension; empty for a compact buffer."""
         strides: tuple[Any, ...] = METHODS["buffer.type"](self, "strides").strides

@@ -332,7 +332,8 @@ class Select(ExprWithOps):
 
     def __post_init__(self) -> None:
         _let_be_nodes(self, "condition", "true_value", "false_value")
-        scalar_dtype(self.condition)  # refuses what is no scalar
+        if dtypes.element(scalar_dtype(self.condition)) != "bool":
+            raise TypeError(f"Select: the condition must be a bool, got {scalar_dtype(self.condition)}")
         left, right = scalar_dtype(self.true_value), scalar_dtype(self.false_value)
         if left != right:
             raise TypeError(f"Select: both values must have one dtype, got {left} and {right}")
@@ -481,6 +482,11 @@ class BufferLoad(ExprWithOps):
         for index in self.indices:
             count *= dtypes.lanes(scalar_dtype(index))
         self.dtype = dtypes.vector(ty.dtype, count * dtypes.lanes(ty.dtype))  # type: ignore[misc]
+
+    @property
+    def source(self) -> Var:
+        """The buffer."""
+        return self.buffer
 
     @property
     def ty(self) -> Type:

@@ -10,7 +10,7 @@ import numpy as np
 
 from supple.base import dtypes
 from supple.ir.expr import Call, ExprWithOps, IntImm, Var, as_expr
-from supple.ir.node import Expr, Node, Type, as_tuple, define, ignored, node, pattern, set_field
+from supple.ir.node import METHODS, Expr, Node, Type, as_tuple, define, ignored, node, pattern, set_field
 from supple.ir.types import SHAPE_OF, FuncType, PrimType, ShapeType, TensorType, TupleType, prim_type
 
 
@@ -171,6 +171,11 @@ class ExternFunc(ExprWithOps):
         elif not isinstance(self.ty, FuncType):
             raise TypeError(f"ExternFunc {self.global_symbol}: expected a function's type, got {self.ty}")
 
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The attributes: the name."""
+        return {"global_symbol": self.global_symbol}
+
 
 _OPAQUE = FuncType.opaque_func()
 
@@ -273,6 +278,8 @@ class Function(ExprWithOps):
         if self.ret_ty is None:
             deduced = getattr(self.body.body, "ty", None)
             set_field(self, "ret_ty", deduced if isinstance(deduced, Type) else None)
+        elif "function.ret_ty" in METHODS:
+            set_field(self, "ret_ty", METHODS["function.ret_ty"](self))
         if self.attrs is None:
             set_field(self, "attrs", {})
 
@@ -299,14 +306,14 @@ class Function(ExprWithOps):
             raise ValueError("the function's type is not known before its parameters' and return types are")
         return FuncType(tuple(p.ty for p in self.params if p.ty is not None), self.ret_ty, self.is_pure)
 
-    def with_attr(self, key: str | dict[str, Any], value: Any = None) -> Function:
+    def with_attr(self, attr_key_or_dict: str | dict[str, Any], attr_value: Any = None) -> Function:
         """A copy with attributes added."""
-        new = dict(key) if isinstance(key, dict) else {key: value}
+        new = dict(attr_key_or_dict) if isinstance(attr_key_or_dict, dict) else {attr_key_or_dict: attr_value}
         return Function(self.params, self.body, self.ret_ty, self.is_pure, {**self.attrs, **new}, span=self.span)
 
-    def with_attrs(self, attrs: dict[str, Any]) -> Function:
+    def with_attrs(self, attr_map: dict[str, Any]) -> Function:
         """A copy with attributes added."""
-        return self.with_attr(attrs)
+        return self.with_attr(attr_map)
 
     def bind_params(self, binding_map: dict[Any, Any]) -> Function:
         """The function with parameters (by name or variable) fixed to values: arrays, numbers or expressions."""
@@ -320,9 +327,9 @@ class Function(ExprWithOps):
         """The function with calls of some functions of the module (by name or variable) replaced by their bodies."""
         return FUNCTION_METHODS["inline_functions"](self, function_map)
 
-    def without_attr(self, key: str) -> Function:
+    def without_attr(self, attr_key: str) -> Function:
         """A copy without one attribute."""
-        rest = {k: v for k, v in self.attrs.items() if k != key}
+        rest = {k: v for k, v in self.attrs.items() if k != attr_key}
         return Function(self.params, self.body, self.ret_ty, self.is_pure, rest, span=self.span)
 
 

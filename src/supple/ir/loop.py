@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, ClassVar
 
-from supple.ir.expr import IntImm, Range, Sub, Var, as_expr, int64, is_scalar, scalar_dtype
+from supple.base.dtypes import is_float
+from supple.ir.expr import IntImm, Range, StringImm, Sub, Var, as_expr, int64, is_scalar, scalar_dtype
 from supple.ir.node import (
     METHODS,
     Expr,
@@ -98,6 +99,10 @@ class Evaluate(Stmt):
 
     value: Expr
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.value, Expr):
+            set_field(self, "value", as_expr(self.value, "int32" if isinstance(self.value, int) else None))
+
 
 @node
 class Bind(Stmt):
@@ -164,6 +169,8 @@ class For(Stmt):
 
     def __post_init__(self) -> None:
         dtype = getattr(self.loop_var.ty, "dtype", "int32")
+        if is_float(dtype):
+            raise TypeError(f"For: the loop variable {self.loop_var.name} must be an integer, got {dtype}")
         for name in ("min", "extent"):
             if not isinstance(getattr(self, name), Expr):
                 set_field(self, name, as_expr(getattr(self, name), dtype))
@@ -200,6 +207,16 @@ class AssertStmt(Stmt):
     def __post_init__(self) -> None:
         if not isinstance(self.message, str):
             raise TypeError(f"AssertStmt: the message must be a string, got {self.message!r}")
+
+    @property
+    def error_kind(self) -> StringImm:
+        """The kind of error that is raised."""
+        return StringImm("RuntimeError")
+
+    @property
+    def message_parts(self) -> tuple[StringImm, ...]:
+        """The message, in one part."""
+        return (StringImm(self.message),)
 
 
 @node
@@ -278,6 +295,11 @@ class BufferRegion(Node):
 
     def __post_init__(self) -> None:
         as_tuple(self, "region")
+
+    @property
+    def source(self) -> Var:
+        """The buffer."""
+        return self.buffer
 
 
 @node
@@ -484,22 +506,22 @@ class PrimFunc(Expr):
         """The parameters that are buffers."""
         return tuple(p for p in self.params if isinstance(p.ty, BufferType))
 
-    def with_attr(self, key: str | dict[str, Any], value: Any = None) -> PrimFunc:
+    def with_attr(self, attr_key_or_dict: str | dict[str, Any], attr_value: Any = None) -> PrimFunc:
         """A copy with attributes added."""
-        new = dict(key) if isinstance(key, dict) else {key: value}
+        new = dict(attr_key_or_dict) if isinstance(attr_key_or_dict, dict) else {attr_key_or_dict: attr_value}
         return PrimFunc(self.params, self.body, self.ret_ty, {**self.attrs, **new}, span=self.span)
 
-    def with_attrs(self, attrs: dict[str, Any]) -> PrimFunc:
+    def with_attrs(self, attr_map: dict[str, Any]) -> PrimFunc:
         """A copy with attributes added."""
-        return self.with_attr(attrs)
+        return self.with_attr(attr_map)
 
-    def with_body(self, body: Stmt) -> PrimFunc:
+    def with_body(self, new_body: Stmt, span: Any = None) -> PrimFunc:
         """A copy with another body."""
-        return PrimFunc(self.params, body, self.ret_ty, self.attrs, span=self.span)
+        return PrimFunc(self.params, new_body, self.ret_ty, self.attrs, span=self.span if span is None else span)
 
-    def without_attr(self, key: str) -> PrimFunc:
+    def without_attr(self, attr_key: str) -> PrimFunc:
         """A copy without one attribute."""
-        rest = {k: v for k, v in self.attrs.items() if k != key}
+        rest = {k: v for k, v in self.attrs.items() if k != attr_key}
         return PrimFunc(self.params, self.body, self.ret_ty, rest, span=self.span)
 
 

@@ -108,30 +108,30 @@ class IRModule(Node):
         made.pyfuncs.update(self.pyfuncs)
         return made
 
-    def get_attr(self, key: str) -> Any:
+    def get_attr(self, attr_key: str) -> Any:
         """A module attribute, or None."""
-        return self.attrs.get(key)
+        return self.attrs.get(attr_key)
 
-    def without_attr(self, key: str) -> IRModule:
+    def without_attr(self, attr_key: str) -> IRModule:
         """A copy without one module attribute."""
         mod = self.clone()
-        mod.attrs.pop(key, None)
+        mod.attrs.pop(attr_key, None)
         return mod
 
-    def with_attrs(self, attrs: Mapping[str, Any]) -> IRModule:
+    def with_attrs(self, attr_map: Mapping[str, Any]) -> IRModule:
         """A copy with module attributes added."""
         mod = self.clone()
-        mod.attrs.update(attrs)
+        mod.attrs.update(attr_map)
         return mod
 
-    def update_global_info(self, name: str, infos: Any) -> None:
+    def update_global_info(self, name: str, global_info: Any) -> None:
         """Set the list of global infos of a name (``"vdevice"``, ``"mesh"``)."""
-        self.global_infos[name] = list(infos)
+        self.global_infos[name] = list(global_info)
 
-    def with_attr(self, key: str, value: Any) -> IRModule:
+    def with_attr(self, attr_key: str, attr_value: Any) -> IRModule:
         """A copy with one module attribute added."""
         mod = self.clone()
-        mod.attrs[key] = value
+        mod.attrs[attr_key] = attr_value
         return mod
 
 

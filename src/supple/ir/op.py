@@ -74,6 +74,7 @@ class Op(Expr):
     ref: Callable[..., Any] | None = ignored(default=None)
     samples: Callable[[], list[Any]] | None = ignored(default=None)
     facts: dict[str, Any] = ignored(default_factory=dict)
+    said: dict[str, tuple[int, Any]] = ignored(default_factory=dict)
 
     @property
     def ty(self) -> Type | None:
@@ -97,12 +98,32 @@ class Op(Expr):
         return sorted(name for name, _ in OPS.items())
 
     def has_attr(self, attr_name: str) -> bool:
-        """Whether Relax's attribute of that name is known for the operator: only ``"FPurity"`` is kept."""
-        return attr_name == "FPurity"
+        """Whether an attribute of that name is known for the operator: ``"FPurity"``, and what `set_attr` kept."""
+        return attr_name == "FPurity" or attr_name in self.said
 
     def get_attr(self, attr_name: str) -> Any:
-        """Relax's attribute of that name: whether the operator is pure for ``"FPurity"``, None for all others."""
-        return self.pure if attr_name == "FPurity" else None
+        """An attribute of the operator: its purity for ``"FPurity"``, else what `set_attr` kept, or None."""
+        return self.said[attr_name][1] if attr_name in self.said else self.pure if attr_name == "FPurity" else None
+
+    def set_attr(self, attr_name: str, value: Any, plevel: int = 10) -> None:
+        """Keep a value under a name, for `get_attr`: a note of the program's own, which no pass of Supple reads.
+
+        Of two values the one of the higher level stays. Raises ``ValueError`` for the same level twice.
+        """
+        level, _ = self.said.get(attr_name, (-1, None))
+        if level == plevel:
+            raise ValueError(f"{self.name}: attribute {attr_name!r} is set already at level {plevel}")
+        if plevel > level:
+            self.said[attr_name] = (plevel, value)
+
+    def reset_attr(self, attr_name: str) -> None:
+        """Forget what `set_attr` kept under a name."""
+        self.said.pop(attr_name, None)
+
+    @property
+    def arguments(self) -> tuple[Param, ...]:
+        """The operands of the signature: each has a ``name``."""
+        return tuple(p for p in self.params if not p.is_attr)
 
     @property
     def short_name(self) -> str:
@@ -124,9 +145,9 @@ class Op(Expr):
         return found
 
     @staticmethod
-    def get(name: str) -> Op:
+    def get(op_name: str) -> Op:
         """The operator of that full name; raises `RegistryError` with close names for a miss."""
-        return OPS.get(name)
+        return OPS.get(op_name)
 
     @staticmethod
     def of_role(role: str) -> Op:

@@ -269,6 +269,7 @@ def _key_text(item: tuple[Any, Any]) -> str:
 
 _ATTRIBUTES: dict[type, Callable[[TypePrinter, Any], str]] = {
     Ty.VDevice: TypePrinter._vdevice,
+    Ty.DummyGlobalInfo: lambda *_: "I.dummy_global_info()",
     Ty.DeviceMesh: TypePrinter._mesh,
     Device: TypePrinter._device,
     CommReducer: TypePrinter._reducer,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from supple.base.dtypes import check_dtype, is_int
+from supple.base.dtypes import check_dtype, is_int, lanes, row
 from supple.base.named_target import NamedTarget
 from supple.ir.node import Expr, Node, Type, as_tuple, ignored, node, set_field
 
@@ -27,6 +27,19 @@ class PrimType(Type):
         if type(self.dtype) is not str:
             set_field(self, "dtype", str(self.dtype))
 
+    def is_scalar(self) -> bool:
+        """Whether it is the dtype of one number, not of a vector."""
+        return lanes(self.dtype) == 1
+
+    def matches_code(self, *codes: int) -> bool:
+        """Whether the dtype's kind, by DLPack's number, is one of those."""
+        return row(self.dtype).dlpack in codes
+
+    def matches_element_type(self, code: int, bits: int) -> bool:
+        """Whether an element is of that kind, by DLPack's number, and of that many bits."""
+        found = row(self.dtype)
+        return found.dlpack == code and found.bits == bits
+
 
 @functools.lru_cache(maxsize=1024)
 def prim_type(dtype: str) -> PrimType:
@@ -34,8 +47,19 @@ def prim_type(dtype: str) -> PrimType:
     return PrimType(check_dtype(dtype))
 
 
+class GlobalInfo(Node):
+    """What a module says of all its functions: ``I.module_global_infos({"vdevice": [...]})``."""
+
+    __slots__ = ()
+
+
 @node
-class VDevice(Node):
+class DummyGlobalInfo(GlobalInfo):
+    """A global info without content: ``I.dummy_global_info()``."""
+
+
+@node
+class VDevice(GlobalInfo):
     """A virtual device: where a tensor lives. ``target`` is a target's text or its dict, kept as written."""
 
     target: Any = None
@@ -270,10 +294,32 @@ class FuncType(Type):
         if self.params is not None:
             as_tuple(self, "params")
 
+    @property
+    def arg_types(self) -> tuple[Type, ...] | None:
+        """Relax's other name for ``params``."""
+        return self.params
+
+    @property
+    def ret_type(self) -> Type:
+        """Relax's other name for ``ret``."""
+        return self.ret
+
     @staticmethod
     def opaque_func(*, ret: Type | None = None, purity: bool = False) -> FuncType:
         """A function of unknown parameters; it returns ``ret``, or anything."""
         return FuncType(None, AnyType() if ret is None else ret, purity)
+
+
+class _PackedFunctions(type):
+    def __call__(cls, span: Any = None) -> FuncType:
+        return FuncType.opaque_func()
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, FuncType) and instance.params is None
+
+
+class PackedFuncType(metaclass=_PackedFunctions):
+    """Functions of unknown parameters: ``PackedFuncType()`` makes the `FuncType` that takes and returns anything."""
 
 
 @node
@@ -303,6 +349,16 @@ class BufferType(Type):
     align: int = ignored(default=64)
     offset_factor: int = ignored(default=1)
 
+    @property
+    def storage_scope(self) -> str:
+        """Relax's name for ``scope``."""
+        return self.scope
+
+    @property
+    def data_alignment(self) -> int:
+        """Relax's name for ``align``."""
+        return self.align
+
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
         for what, sizes in (("shape", self.shape), ("strides", self.strides)):
@@ -322,6 +378,16 @@ class PointerType(Type):
     def __post_init__(self) -> None:
         if isinstance(self.element, PrimType):
             set_field(self, "element", self.element.dtype)
+
+    @property
+    def element_type(self) -> Type:
+        """What is pointed at."""
+        return VoidType() if self.element is None else PrimType(self.element)
+
+    @property
+    def storage_scope(self) -> str:
+        """The storage scope."""
+        return self.scope
 
 
 @node

@@ -37,7 +37,7 @@ class PatternMatchingRewriter(Pass):
     @staticmethod
     def from_pattern(pattern: DFPattern, func: Rewrite) -> PatternMatchingRewriter:
         """A rewriter of what matches: ``func(expr, matches)`` gives the replacement, or ``expr`` to leave it."""
-        return PatternMatchingRewriter([lambda function: rewrite_call(pattern, func, function)])
+        return ExprPatternRewriter(pattern, func)
 
     @staticmethod
     def from_module(mod: IRModule) -> PatternMatchingRewriter:
@@ -59,7 +59,7 @@ class PatternMatchingRewriter(Pass):
         return PatternMatchingRewriter([lambda function: rewrite_group(Group(outputs, params, built), function)])
 
     def __or__(self, other: PatternMatchingRewriter) -> PatternMatchingRewriter:
-        return PatternMatchingRewriter([*self.rules, *other.rules])
+        return OrRewriter(self, other)
 
     def __call__(self, obj: Any) -> Any:
         """A rewritten copy of a graph function, or of a module with every graph function rewritten."""
@@ -77,6 +77,22 @@ class PatternMatchingRewriter(Pass):
             if isinstance(func, Function):
                 changed[var] = self(func)
         return changed
+
+
+class ExprPatternRewriter(PatternMatchingRewriter):
+    """Replaces what matches ``pattern`` by what ``func(expr, matches)`` gives."""
+
+    def __init__(self, pattern: DFPattern, func: Rewrite) -> None:
+        super().__init__([lambda function: rewrite_call(pattern, func, function)])
+        self.pattern, self.func = pattern, func
+
+
+class OrRewriter(PatternMatchingRewriter):
+    """Two rewriters in turn: ``lhs | rhs``."""
+
+    def __init__(self, lhs: PatternMatchingRewriter, rhs: PatternMatchingRewriter) -> None:
+        super().__init__([*lhs.rules, *rhs.rules])
+        self.lhs, self.rhs = lhs, rhs
 
 
 def rewriter(mod: Any) -> PatternMatchingRewriter:

@@ -50,7 +50,9 @@ from supple.ir.node import (
 from supple.ir.types import (
     AnyType,
     DTensorType,
+    DummyGlobalInfo,
     FuncType,
+    PackedFuncType,
     PrimType,
     ShapeType,
     TensorType,
@@ -81,6 +83,11 @@ from supple.relax import (
     utils,
     vm,
 )
+from supple.relax.pipeline import (
+    get_default_pipeline,
+    get_pipeline,
+    register_pipeline,
+)
 from supple.runtime.executable import Executable
 from supple.runtime.instructions import ExecBuilder
 from supple.runtime.virtual_machine import VirtualMachine, VMInstrumentReturnKind
@@ -109,6 +116,7 @@ __all__ = [
     "DataflowBlock",
     "DataflowBlockRewrite",
     "DataflowVar",
+    "DummyGlobalInfo",
     "ExecBuilder",
     "Executable",
     "Expr",
@@ -120,6 +128,7 @@ __all__ = [
     "If",
     "MatchCast",
     "ObjectType",
+    "PackedFuncType",
     "PrimType",
     "PrimValue",
     "PyExprMutator",
@@ -158,11 +167,14 @@ __all__ = [
     "expr",
     "expr_functor",
     "extern",
+    "get_default_pipeline",
+    "get_pipeline",
     "get_shape_of",
     "global_info",
     "make_shape",
     "op",
     "prim_value",
+    "register_pipeline",
     "testing",
     "transform",
     "type",

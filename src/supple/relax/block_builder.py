@@ -2,8 +2,10 @@
 
 from supple.build.block_builder import (
     BlockBuilder,
+    gen_call_tir_inputs,
 )
 
 __all__ = [
     "BlockBuilder",
+    "gen_call_tir_inputs",
 ]

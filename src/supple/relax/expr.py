@@ -8,6 +8,7 @@ from supple.build.functions import (
     make_shape,
     prim_value,
 )
+from supple.build.te import te_tensor
 from supple.ir.expr import (
     Call,
     DataflowVar,
@@ -64,4 +65,5 @@ __all__ = [
     "get_shape_of",
     "make_shape",
     "prim_value",
+    "te_tensor",
 ]

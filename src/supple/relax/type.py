@@ -6,6 +6,7 @@ from supple.ir.node import (
 from supple.ir.types import (
     AnyType,
     FuncType,
+    PackedFuncType,
     PrimType,
     ShapeType,
     TensorType,
@@ -15,6 +16,7 @@ from supple.ir.types import (
 __all__ = [
     "AnyType",
     "FuncType",
+    "PackedFuncType",
     "PrimType",
     "ShapeType",
     "TensorType",

@@ -12,7 +12,7 @@ from supple.base import dtypes
 from supple.base.registry import did_you_mean
 from supple.ir import expr as _expr
 from supple.ir.graph import Constant, constant
-from supple.ir.types import StringType, VDevice
+from supple.ir.types import DummyGlobalInfo, StringType, VDevice
 from supple.script.entry import ModuleDecorator, PythonFunctionDecorator
 from supple.script.forms import Form, MetaVar
 
@@ -30,6 +30,11 @@ def vdevice(target: Any = None, vdevice_id: int = 0, memory_scope: str = "global
     if target is not None and not isinstance(target, (str, dict)):
         target = str(target)
     return VDevice(target, int(vdevice_id), memory_scope)
+
+
+def dummy_global_info() -> DummyGlobalInfo:
+    """A global info without content."""
+    return DummyGlobalInfo()
 
 
 class _RangeKind(type):
@@ -75,8 +80,9 @@ def metadata(text: str) -> dict[str, list[Constant]]:
 
 
 __all__ = [
-    "Range", "StringType", "ir_module", "meta_var", "metadata", "module_attrs", "module_global_infos", "pyfunc",
-    "vdevice",
+    "Range", "StringType", "dummy_global_info", "ir_module", "meta_var", "metadata", "module_attrs",
+    "module_global_infos",
+    "pyfunc", "vdevice",
 ]  # fmt: skip
 
 

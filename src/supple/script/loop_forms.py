@@ -306,7 +306,8 @@ def _launched(p: LoopState, thread: Any, extent: Any, target: AsName | None) -> 
         known = EnvThread(as_name(thread, "T.launch_thread"), "", "tx")
     length = as_int(p, extent, known.dtype or None)
     named = AsName(known.name, None) if target is None else target
-    var = Var(named.name, prim_type(scalar_dtype(length)), span=named.span)
+    given = p.launched_as(thread)
+    var = Var(named.name, prim_type(scalar_dtype(length)), span=named.span) if given is None else given
     p.define(var.name, var)
     p.threads[id(var)] = known
     p.ranges[id(var)] = (const(0, scalar_dtype(length)), length)

@@ -177,6 +177,10 @@ class LoopState(SymbolEvaluator):
         self.ranges[id(var)] = (extent.min, extent.extent)
         return var
 
+    def launched_as(self, thread: Any) -> Var | None:
+        """The loop variable of a thread axis that is one before it is launched; None where launching makes it."""
+        return None
+
     def place(self) -> Span | None:
         """Where the call being read stands."""
         return None if self.at is None else self.span(self.at)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any as _Value
 
 import supple.ops  # noqa: F401  (declares the operators)
-from supple.base.errors import NotSupportedError
+from supple.base.errors import NotSupportedError, RefusedNameError
 from supple.base.registry import did_you_mean
 from supple.build import functions as _functions
 from supple.ir import expr as _expr
@@ -280,9 +280,9 @@ def __getattr__(name: str) -> _Value:
     if found is not None:
         return found
     if name in _DEVICES:
-        raise NotSupportedError(f"R.{name}: devices of that kind are not supported, only the CPU is")
+        raise RefusedNameError(f"R.{name}: devices of that kind are not supported, only the CPU is")
     if name in _BUILDER:
-        raise NotSupportedError(
+        raise RefusedNameError(
             f"R.{name} builds statement by statement: from supple.script.ir_builder import relax as R"
         )
     return _operator("relax", name)

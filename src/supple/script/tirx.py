@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from supple.base import dtypes
-from supple.base.errors import NotSupportedError
+from supple.base.errors import RefusedNameError
 from supple.base.named_target import NamedTarget
 from supple.base.registry import did_you_mean
 from supple.ir import expr as _expr
@@ -322,7 +322,7 @@ _LATER = frozenset(("buffer_load", "realize", "const_range", "Ptr", "call_kernel
 
 __all__ = sorted(
     [name for name in globals() if not name.startswith("_") and name not in (
-        "Any", "annotations", "OPS", "dtypes", "NotSupportedError", "did_you_mean", "Expr", "ExprLike", "LoopDecorator",
+        "Any", "annotations", "OPS", "dtypes", "RefusedNameError", "did_you_mean", "Expr", "ExprLike", "LoopDecorator",
         "DtypeForm", "Form", "MetaVar", "as_dtype", "as_expr", "match_dtypes", "scalar_dtype", "MacroForm",
         "Callable", "inspect", "CommReducer", "IndexMap", "NamedTarget", "PointerType", "prim_type",
     )]
@@ -342,9 +342,9 @@ def __getattr__(name: str) -> Any:
     except TypeError:
         pass
     if name in _TILE_DIALECT:
-        raise NotSupportedError(f"T.{name} belongs to the CUDA tile dialect, which is not supported")
+        raise RefusedNameError(f"T.{name} belongs to the CUDA tile dialect, which is not supported")
     if name in _BUILDER:
-        raise NotSupportedError(f"T.{name} is for building: it is in supple.script.ir_builder.tirx")
+        raise RefusedNameError(f"T.{name} is for building: it is in supple.script.ir_builder.tirx")
     if name in _LATER:
-        raise NotSupportedError(f"T.{name} is not supported yet")
+        raise RefusedNameError(f"T.{name} is not supported yet")
     raise AttributeError(f"T has no name {name!r}{did_you_mean(name, __all__)}")

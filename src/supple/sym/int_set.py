@@ -156,12 +156,12 @@ class _Evaluator:
         }
 
     def both(self, kind: type, a: End, b: End) -> End:
-        return None if a is None or b is None else self.known.simplify(kind(a, b))
+        return None if a is None or b is None else self.known.simplify(kind(*E.match_dtypes(a, b)))
 
     def either(self, kind: type, a: End, b: End) -> End:
         if a is None or b is None:
             return a if b is None else b
-        return self.known.simplify(kind(a, b))
+        return self.known.simplify(kind(*E.match_dtypes(a, b)))
 
     def add(self, a: End, b: End) -> End:
         return self.both(E.Add, a, b)
@@ -204,9 +204,9 @@ class _Evaluator:
         if divisor is None or divisor is not b[1] or not self.known.can_prove(divisor > 0):
             return None, None
         if a[0] is not None and a[1] is not None:
-            quotient = self.known.simplify(E.FloorDiv(a[0], divisor))
-            if self.known.can_prove(E.EQ(quotient, E.FloorDiv(a[1], divisor))):
-                shift = E.Mul(quotient, divisor)
+            quotient = self.known.simplify(E.FloorDiv(*E.match_dtypes(a[0], divisor)))
+            if self.known.can_prove(E.EQ(quotient, E.FloorDiv(*E.match_dtypes(a[1], divisor)))):
+                shift = E.Mul(*E.match_dtypes(quotient, divisor))
                 return self.sub(a[0], shift), self.sub(a[1], shift)
         return E.const(0, E.scalar_dtype(divisor)), self.known.simplify(divisor - 1)
 

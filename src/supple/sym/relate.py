@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from supple.ir.expr import IntImm, Var
-from supple.ir.graph import ShapeExpr
-from supple.ir.node import Expr, Type
+from supple.ir.graph import Function, ShapeExpr
+from supple.ir.node import METHODS, Expr, Type
 from supple.ir.structural import structural_equal
 from supple.ir.types import AnyType, DTensorType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
 from supple.ir.walk import free_symbols, substitute
@@ -233,3 +233,16 @@ def may_be_condition(ty: Type | None) -> bool:
     if isinstance(ty, TensorType):
         return ty.dtype in (None, "bool") and ty.ndim in (-1, 0)
     return ty is None or isinstance(ty, AnyType) or (isinstance(ty, PrimType) and ty.dtype == "bool")
+
+
+def _result_type(func: Function) -> Type:
+    """The declared return type, or what the body gives where that says more (as in Relax)."""
+    declared, deduced = func.ret_ty, getattr(func.body.body, "ty", None)
+    assert declared is not None
+    if not isinstance(deduced, Type) or deduced is declared:
+        return declared
+    visible = erase(deduced, defined_symbols(p.ty for p in func.params if p.ty is not None))
+    return visible if assignable(visible, declared) is True else declared
+
+
+METHODS["function.ret_ty"] = _result_type

@@ -1,6 +1,8 @@
 """``relax.dpl.rewrite``: rewriting by pattern. Only re-exports."""
 
 from supple.passes.pattern_rewriter import (
+    ExprPatternRewriter,
+    OrRewriter,
     PatternMatchingRewriter,
     rewriter,
 )
@@ -10,6 +12,8 @@ from supple.passes.rewrite_patterns import (
 )
 
 __all__ = [
+    "ExprPatternRewriter",
+    "OrRewriter",
     "PatternMatchingRewriter",
     "rewrite_bindings",
     "rewrite_call",

@@ -36,6 +36,61 @@ def emit_te(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Var:
     return _builder().emit_te(func, *args, **kwargs)
 
 
+def checkpoint(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """``func`` between ``start_checkpoint`` of its arguments and ``end_checkpoint`` of its results, which a gradient
+    reads as: compute again what stands between instead of keeping it."""
+    return _marked(lambda value: value, func, args, kwargs)
+
+
+def emit_checkpoint(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`checkpoint` with each mark emitted into the current builder."""
+    return _marked(emit, func, args, kwargs)
+
+
+def _marked(place: Callable[[Expr], Any], func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def start(value: Any) -> Any:
+        return place(op.grad.start_checkpoint(value)) if isinstance(value, Expr) else value
+
+    def end(value: Any) -> Any:
+        return place(op.grad.end_checkpoint(value)) if isinstance(value, Expr) else value
+
+    result = func(*(start(a) for a in args), **{key: start(value) for key, value in kwargs.items()})
+    return type(result)(end(r) for r in result) if isinstance(result, (list, tuple)) else end(result)
+
+
+def emit_checkpoint_sequential(
+    functions: Sequence[Callable[..., Any]],
+    segments: int | Sequence[int],
+    input: Var,
+    checkpoint_last: bool = False,
+) -> Any:
+    """Functions one after the other, in ``segments`` groups (or groups that end before each of ``segments``), each a
+    checkpoint; the last group is one only with ``checkpoint_last``. Raises ``ValueError`` for impossible groups."""
+    count = len(functions)
+    if isinstance(segments, int):
+        if not 1 <= segments <= count:
+            raise ValueError(f"emit_checkpoint_sequential: {segments} groups of {count} functions")
+        ends = [count // segments * (i + 1) for i in range(segments - 1)] + [count]
+    else:
+        ends = [*segments, *([] if segments and segments[-1] == count else [count])]
+        if ends[0] <= 0 or sorted(set(ends)) != ends:
+            raise ValueError(f"emit_checkpoint_sequential: groups end at rising places, got {list(segments)}")
+
+    def row(begin: int, stop: int) -> Callable[[Any], Any]:
+        def run(value: Any) -> Any:
+            for func in functions[begin:stop]:
+                value = func(value)
+            return value
+
+        return run
+
+    value: Any = input
+    for begin, stop in zip([0, *ends], ends, strict=False):
+        last = stop == count
+        value = row(begin, stop)(value) if last and not checkpoint_last else emit_checkpoint(row(begin, stop), value)
+    return value
+
+
 def Placeholder(shape: Sequence[Any], dtype: str = "float32", name: str = "data") -> Var:
     """An input of a model."""
     return _variable("Placeholder", shape, dtype, name)
