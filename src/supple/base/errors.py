@@ -73,6 +73,10 @@ class NotSupportedError(DiagnosticError, NotImplementedError):
     """The construct is understood but not supported (yet); the message names it."""
 
 
+class TextTooLongError(NotSupportedError):
+    """What a program shares would have to be written out so often that the text has no end."""
+
+
 class ArgumentError(SuppleError, TypeError, ValueError):
     """A compiled function or an operator was called with arguments that do not fit its signature."""
 

@@ -107,7 +107,8 @@ class IntImm(ExprWithOps):
         else:
             raise TypeError(f"IntImm: expected an integer or bool dtype, got {self.dtype!r}")
         if not low <= self.value <= high:
-            raise OverflowError(f"{self.value} does not fit in {self.dtype}")
+            shown = self.value if abs(self.value) >> 128 == 0 else f"a number of {self.value.bit_length()} bits"
+            raise OverflowError(f"{shown} does not fit in {self.dtype}")
 
     @property
     def ty(self) -> Type:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection
 from typing import Any, TypeVar, dataclass_transform
 
 from supple.base.config import config
+from supple.base.errors import TextTooLongError
 from supple.base.source import Span
 
 N = TypeVar("N", bound="Node")
@@ -174,7 +175,10 @@ class Node:
         return self is other
 
     def __repr__(self) -> str:
-        return self.script()
+        try:
+            return self.script()
+        except TextTooLongError:
+            return f"<{type(self).__name__}, too long to be written out>"
 
 
 @node

@@ -344,6 +344,7 @@ class LoopPrinter(LinePrinter):
         self.expr(condition)
         hoisted = len(self.lines) != before
         del self.lines[before:]
+        self.forget_parts()
         return hoisted
 
     def _assert(self, s: L.AssertStmt) -> Iterator[Any]:

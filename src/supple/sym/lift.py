@@ -90,17 +90,28 @@ def _widens(e: E.Cast) -> bool:
 
 
 def _sum_leaves(e: Expr) -> list[tuple[Expr, int]]:
-    """The summands of a chain of ``+`` and ``-``, in order, each with its sign."""
-    found: list[tuple[Expr, int]] = []
-    stack = [(e, 1)]
+    """The different summands of a chain of ``+`` and ``-``, in order, each with how often it is added."""
+    order: list[Expr] = []  # the sums of the chain, those that use one after it
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(e, False)]
+    leaves: list[Expr] = []
     while stack:
-        current, sign = stack.pop()
-        if isinstance(current, (E.Add, E.Sub)):
-            stack.append((current.b, sign if isinstance(current, E.Add) else -sign))
-            stack.append((current.a, sign))
-        else:
-            found.append((current, sign))
-    return found
+        current, expanded = stack.pop()
+        if expanded:
+            order.append(current)
+        elif id(current) not in seen:
+            seen.add(id(current))
+            if isinstance(current, (E.Add, E.Sub)):
+                stack += [(current, True), (current.b, False), (current.a, False)]
+            else:
+                leaves.append(current)
+    counts = {id(e): 1}
+    for current in reversed(order):
+        assert isinstance(current, (E.Add, E.Sub))
+        count = counts[id(current)]
+        counts[id(current.a)] = counts.get(id(current.a), 0) + count
+        counts[id(current.b)] = counts.get(id(current.b), 0) + (count if isinstance(current, E.Add) else -count)
+    return [(leaf, counts[id(leaf)]) for leaf in leaves]
 
 
 def _product(e: Expr, a: Poly, b: Poly, _: FactBounds) -> Poly:

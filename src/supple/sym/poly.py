@@ -260,10 +260,15 @@ def _power(interval: Interval, power: int) -> Interval:
     return result
 
 
+_ENORMOUS = 1 << 256
+
+
 def mul_intervals(a: Interval, b: Interval) -> Interval:
-    """The product of two intervals (0 * inf is 0: the infinity stands for arbitrarily large finite values)."""
+    """The product of two intervals (0 * inf is 0: the infinity stands for arbitrarily large finite values). What no
+    dtype holds by far is infinite: squares of squares would soon be numbers too long to reckon with."""
     products: list[float] = [0 if x == 0 or y == 0 else x * y for x in a for y in b]
-    return min(products), max(products)
+    low, high = min(products), max(products)
+    return (-math.inf if low < -_ENORMOUS else low), (math.inf if high > _ENORMOUS else high)
 
 
 def _floordiv_interval(a: Interval, b: Interval) -> Interval:
