@@ -17,7 +17,7 @@ from supple.ir.expr import Var
 from supple.ir.loop import For
 from supple.ir.node import Expr, Node
 from supple.runtime.abi import ErrorSite
-from supple.sym.poly import ZERO, Poly
+from supple.sym.poly import ZERO, Atom, Poly
 
 Task: TypeAlias = Generator[Any, Any, Any]
 """A handler: it yields nodes (or other tasks) to have them emitted and receives their values."""
@@ -102,13 +102,13 @@ class Region:
         a.builder, a.variables, a.storage, a.loops, a.copies, a.workspace_bytes, a.noalias = self._saved
 
 
-MOST_REPEATED = 100_000
+MOST_REPEATED = 10_000
 """Expressions that one statement may evaluate once more because a condition hides their values."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Emitted:
-    node: Expr  # kept, so that its identity stays its own
+    node: Expr | Atom  # kept, so that its identity stays its own
     value: Value
     scope: Scope
 
@@ -164,10 +164,14 @@ class State:
             self._values.clear()
             self._again = 0
             return None
-        known = self._values.get(id(node))
+        return self.emitted(node)
+
+    def emitted(self, what: Expr | Atom) -> Value | None:
+        """The value of an expression, or of a part of an index, as `remember` knows it, if it is in scope."""
+        known = self._values.get(id(what))
         return known.value if known is not None and self.builder.is_open(known.scope) else None
 
-    def remember(self, node: Expr, value: Value) -> None:
+    def remember(self, node: Expr | Atom, value: Value) -> None:
         """The value of an expression, emitted in the scope where the builder is. All that a kernel calls is pure.
 
         Raises `NotSupportedError` where conditions inside conditions use one part so often that it would have to be
@@ -178,7 +182,7 @@ class State:
                 raise NotSupportedError(
                     f"{self.name}: an expression uses the same parts under more than {MOST_REPEATED} conditions; "
                     "store them in a buffer, or bind them to a variable, before",
-                    node.span,
+                    getattr(node, "span", None),
                 )
         self._values[id(node)] = _Emitted(node, value, self.builder.scope())
 

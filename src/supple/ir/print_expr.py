@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
-from supple.base.errors import TextTooLongError
 from supple.ir import expr as E
 from supple.ir import graph as G
 from supple.ir.expr import Call, FloatImm, IntImm, Var
@@ -17,7 +16,7 @@ from supple.ir.node import Expr, Type, children
 from supple.ir.op import REQUIRED, Op, Param, RelaxText, settled_attrs
 from supple.ir.print_names import Names, float_text, quote
 from supple.ir.print_style import PrintOptions, print_options
-from supple.ir.print_types import TypePrinter
+from supple.ir.print_types import LONG_TEXT, TypePrinter, check_length
 from supple.ir.structural import structural_equal
 from supple.ir.types import BufferType
 from supple.ir.walk import pre_order
@@ -26,7 +25,6 @@ ATOM = 20
 UNARY = 11
 _MAX_DEPTH = 80  # deeper expressions are cut into named parts: Python's parser nests at most 200 parentheses
 _LONG = 2000  # characters of a part that gets a name if it occurs again
-_TOO_LONG = 4 << 20
 
 _INFIX: dict[type[Expr], tuple[str, int]] = {
     E.Or: ("or", 1),
@@ -152,11 +150,8 @@ class ExprPrinter(TypePrinter):
                 if shared:
                     self._parts[id(node)] = name
                 return name, ATOM, 0
-        if len(text) > _TOO_LONG:
-            raise TextTooLongError(
-                f"the text of this {type(node).__name__} has more than {_TOO_LONG} characters: it uses the same parts "
-                "again and again, which text has to repeat; bind them to variables, or save the program as JSON"
-            )
+        if len(text) > LONG_TEXT:
+            check_length(root)
         return piece
 
     def _shared_in(self, root: Expr) -> set[int]:

@@ -14,9 +14,6 @@ from supple.sym.facts import FactBounds, dtype_interval
 from supple.sym.poly import Atom, Poly
 from supple.sym.terms import Terms, intrinsic_name, is_index, operands
 
-MAX_TERMS = 256
-"""Products and powers with more terms than this stay as they were written."""
-
 
 def opaque(e: Expr) -> Poly:
     """The polynomial of an expression that is looked at from outside only."""
@@ -115,13 +112,8 @@ def _sum_leaves(e: Expr) -> list[tuple[Expr, int]]:
 
 
 def _product(e: Expr, a: Poly, b: Poly, _: FactBounds) -> Poly:
-    if len(a.terms) * len(b.terms) > MAX_TERMS or _degree(a) + _degree(b) > 16:
-        return opaque(e)
-    return a * b
-
-
-def _degree(p: Poly) -> int:
-    return max((len(m) for m in p.terms), default=0)
+    made = P.product(a, b)
+    return opaque(e) if made is None else made
 
 
 def _floordiv(e: Expr, a: Poly, b: Poly, bounds: FactBounds) -> Poly:
