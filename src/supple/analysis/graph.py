@@ -24,7 +24,7 @@ from supple.ir.graph import (
 )
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
-from supple.ir.node import METHODS, Expr, Node, Type
+from supple.ir.node import METHODS, Expr, Node, Type, children
 from supple.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType
 from supple.ir.walk import free_symbols, post_order, substitute
 from supple.sym.relate import assignable, common, erase, tensor_dims
@@ -73,27 +73,51 @@ def _graph_children(e: Node) -> Iterator[Node]:
 
 
 def post_order_visit(expr: Expr, fvisit: Callable[[Expr], Any]) -> None:
-    """Call ``fvisit`` on every graph expression once, operands first. Definitions are not visited, uses are."""
+    """Call ``fvisit`` on every part of a graph expression, operands first. A variable is visited wherever it is used
+    (not where it is defined), after the shapes that its type has; what is made of operands is visited once."""
     seen: set[int] = set()
-    stack: list[tuple[Node, bool]] = [(expr, False)]
+    stack: list[tuple[Expr, bool]] = [(expr, False)]
     while stack:
         current, expanded = stack.pop()
         if expanded:
-            fvisit(current)  # type: ignore[arg-type]
-        elif id(current) not in seen:
+            fvisit(current)
+            continue
+        below = list(_visited_below(current))
+        if below and not isinstance(current, (Var, ShapeExpr)):
+            if id(current) in seen:
+                continue
             seen.add(id(current))
-            stack.append((current, True))
-            defined = {id(v) for v in _defined_by(current)}
-            below = [child for child in _graph_children(current) if id(child) not in defined]
-            stack.extend((child, False) for child in reversed(below))
+        stack.append((current, True))
+        stack.extend((child, False) for child in reversed(below))
 
 
-def _defined_by(e: Node) -> list[Var]:
-    if isinstance(e, Function):
-        return list(e.params)
-    if isinstance(e, SeqExpr):
-        return [b.var for block in e.blocks for b in block.bindings]  # type: ignore[attr-defined]
-    return []
+def _visited_below(e: Expr) -> Iterator[Expr]:
+    if isinstance(e, Var):
+        yield from _shapes_in(e.ty)
+    elif isinstance(e, Function):
+        yield e.body
+    elif isinstance(e, SeqExpr):
+        for block in e.blocks:
+            for binding in block.bindings:
+                yield binding.value  # type: ignore[attr-defined]
+                if isinstance(binding, MatchCast):
+                    yield from _shapes_in(binding.ty)
+        yield e.body
+    elif is_scalar(e):
+        yield from (child for child in children(e) if isinstance(child, Expr))
+    else:
+        yield from (child for child in _graph_children(e) if isinstance(child, Expr))
+
+
+def _shapes_in(ty: Type | None) -> Iterator[Expr]:
+    """The shapes that a type speaks of."""
+    if isinstance(ty, TensorType) and ty.shape is not None:
+        yield ty.shape
+    elif isinstance(ty, ShapeType):
+        yield from ty.values or ()
+    elif isinstance(ty, TupleType):
+        for field in ty.fields:
+            yield from _shapes_in(field)
 
 
 def _occurrences(expr: Expr) -> Iterator[tuple[Var, bool]]:

@@ -39,6 +39,16 @@ class BufferMethods:
         return METHODS["buffer.access_ptr"](self, access_mask, ptr_type)
 
     @property
+    def data(self) -> Any:
+        """The pointer to the buffer's memory: that of the buffer it is a view of, else the buffer itself, which as a
+        value is its address. Raises ``AttributeError`` for a variable that is no buffer."""
+        try:
+            held = METHODS["buffer.type"](self, "data").data
+        except TypeError as error:
+            raise AttributeError(str(error)) from None
+        return self if held is None else held
+
+    @property
     def strides(self) -> tuple[Any, ...]:
         """Elements between neighbours of each dimension; empty for a compact buffer."""
         strides: tuple[Any, ...] = METHODS["buffer.type"](self, "strides").strides

@@ -137,6 +137,7 @@ _FILLED_BY = {
     "buffer": "supple.sym.buffers",
     "index_map": "supple.sym.index_map",
     "is_base_of": "supple.analysis.graph",
+    "prim_text": "supple.ir.print_style",
     "specialize": "supple.build.functions",
 }
 METHODS: dict[str, Callable[..., Any]] = _Methods()

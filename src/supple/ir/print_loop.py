@@ -135,20 +135,21 @@ class LoopPrinter(LinePrinter):
 
     def suite(self, body: Stmt) -> None:
         """The statements of one suite; nested suites are printed from an explicit stack."""
-        stack: list[Any] = [self._suite(body)]
+        stack: list[Any] = [self._suite(body, alone=self.fragment)]
         while stack:
             try:
                 stack.append(self._statement(next(stack[-1])))
             except StopIteration:
                 stack.pop()
 
-    def _suite(self, body: Stmt) -> Iterator[Any]:
+    def _suite(self, body: Stmt, alone: bool = False) -> Iterator[Any]:
         if isinstance(body, SeqStmt) and len(body.seq) != 1:
             if not body.seq:
                 self.line("pass")
             yield from body.seq
             return
-        while self.style.short_forms and isinstance(body, L.AttrStmt):  # alone in its suite: no indentation is needed
+        # the last of its suite needs no indentation, unless it is all that is printed
+        while self.style.short_forms and not alone and isinstance(body, L.AttrStmt):
             self.statement()
             self.line(f"T.attr({self.attr(body.node)}, {quote(body.attr_key)}, {self.expr(body.value)})")
             body = body.body

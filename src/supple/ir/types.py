@@ -10,7 +10,7 @@ from typing import Any
 
 from supple.base.dtypes import check_dtype, is_int
 from supple.base.named_target import NamedTarget
-from supple.ir.node import Expr, Node, Type, as_tuple, ignored, node, set_field
+from supple.ir.node import METHODS, Expr, Node, Type, as_tuple, ignored, node, set_field
 
 SHAPE_OF: dict[str, Callable[[Any], Any]] = {}
 """``"expr"`` makes a shape value of a sequence of ints and scalars, ``"values"`` the tuple of its values.
@@ -26,6 +26,9 @@ class PrimType(Type):
     def __post_init__(self) -> None:
         if type(self.dtype) is not str:
             set_field(self, "dtype", str(self.dtype))
+
+    def __str__(self) -> str:
+        return str(METHODS["prim_text"](self))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -310,6 +313,8 @@ class BufferType(Type):
                 dtype = getattr(size, "dtype", None)
                 if dtype is None or not is_int(dtype):
                     raise TypeError(f"a buffer's {what} must be integers, got {size}")
+        if getattr(self.elem_offset, "value", None) == 0:  # a literal: the same as to say nothing
+            set_field(self, "elem_offset", None)
 
 
 @node
