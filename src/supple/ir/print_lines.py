@@ -104,11 +104,6 @@ class LinePrinter(ExprPrinter):
         if not self.style.declare_free:
             return self.names.get(var)
         name = self.names.find(var)
-        if isinstance(var.ty, BufferType):  # in the innermost suite, and once more where that has ended
-            if name is None:
-                name = self.names.define(var, self.frames[-1].scope)
-                self._declare_free(var, name, self.frames[-1])
-            return name
         if name is None or id(var) in self.free:
             path = tuple(frame.number for frame in self.frames)
             known = self.free.get(id(var), path) if self.flat else path

@@ -43,6 +43,7 @@ class PrintStyle:
     # programs that are read and built
     counts_named: bool  # the values that a text names count where those without names are numbered
     joins_dataflow: bool  # dataflow blocks that follow each other are one
+    symbols_in_sight: bool  # a body may name the symbols of its signature without declaring them
     drops_zeros: bool  # T.evaluate(0) among other statements is left out
     # in what order
     sorted_keys: bool  # dictionaries
@@ -72,6 +73,7 @@ class PrintStyle:
     bare_tuples: bool  # a tuple that is bound stands without parentheses
     infix: bool  # &, |, ^, <<, >> and ~ for the functions of these names
     short_forms: bool  # T.alloc_local, C = A.view(4, 4), A[0:4] = ..., tx = T.launch_thread(...)
+    attr_dict: bool  # T.attr({"key": value}) for attributes of no node
     elif_chains: bool
     remap_runs: bool  # T.axis.remap for each run of plain axes; otherwise for all axes of a block or none
     let: str
@@ -102,6 +104,7 @@ SUPPLE = PrintStyle(
     default_dtype="",
     counts_named=False,
     joins_dataflow=False,
+    symbols_in_sight=False,
     drops_zeros=False,
     sorted_keys=False,
     regions_first=False,
@@ -129,6 +132,7 @@ SUPPLE = PrintStyle(
     bare_tuples=False,
     infix=False,
     short_forms=False,
+    attr_dict=False,
     elif_chains=True,
     remap_runs=False,
     let="T.let",
@@ -159,6 +163,7 @@ RELAX = PrintStyle(
     default_dtype="float32",
     counts_named=True,
     joins_dataflow=True,
+    symbols_in_sight=True,
     drops_zeros=True,
     sorted_keys=True,
     regions_first=True,
@@ -186,6 +191,7 @@ RELAX = PrintStyle(
     bare_tuples=True,
     infix=True,
     short_forms=True,
+    attr_dict=True,
     elif_chains=False,
     remap_runs=True,
     let="T.let[T.{}]",

@@ -313,7 +313,8 @@ class BufferType(Type):
                 dtype = getattr(size, "dtype", None)
                 if dtype is None or not is_int(dtype):
                     raise TypeError(f"a buffer's {what} must be integers, got {size}")
-        if getattr(self.elem_offset, "value", None) == 0:  # a literal: the same as to say nothing
+        literal = getattr(self.elem_offset, "value", None)
+        if type(literal) is int and literal == 0:  # the same as to say nothing
             set_field(self, "elem_offset", None)
 
 

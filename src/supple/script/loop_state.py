@@ -15,6 +15,7 @@ from supple.base.errors import TypeCheckError
 from supple.base.named_target import NamedTarget
 from supple.base.source import Span
 from supple.ir.expr import (
+    BufferLoad,
     IntImm,
     Var,
     const,
@@ -149,6 +150,8 @@ class LoopState(SymbolEvaluator):
         self.matched: dict[int, Var] = {}  # handle parameter -> the buffer that it became
         self.ranges: dict[int, tuple[Expr, Expr]] = {}  # loop variable -> min, extent
         self.block_vars: set[int] = set()
+        self.changing: set[str] = set()  # names of scalars that the function changes
+        self.cells: dict[int, BufferLoad] = {}  # what they stand for: the element of a buffer
         self.attrs: dict[str, Any] = {}
         self.said_attrs: set[str] = set()
         self.threads: dict[int, EnvThread] = {}  # loop variable -> the thread axis that it was launched for
