@@ -42,7 +42,6 @@ LOOPS = [  # statement, marked text, message
     ("if n:\n    A[0, 0] = 1", "n", "compare it: x != 0"),
     ("if n and n < 2:\n    A[0, 0] = 1", "n", "a condition must be a bool"),
     ("A[0, 0] = A[0, 0] if n < 2 else A[0, 1]", "A[0, 0] if n < 2 else A[0, 1]", "T.if_then_else"),
-    ("for i in range(4):\n    i += 1", "i", "is defined outside of this scope and cannot change"),
     ("for i in range(4):\n    if i > 2:\n        i = i + 1", "i", "is defined outside of this scope and cannot change"),
     ("for i in [1, 2]:\n    A[0, 0] = 1", "[1, 2]", "a loop runs over"),
     ("for i, j in T.grid(4):\n    A[i, j] = 1", "i, j", "1 loops, but 2 loop variables"),
