@@ -55,7 +55,7 @@ def choices(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
     for i in range(8):
         with T.sblock("b"):
             vi = T.axis.spatial(8, i)
-            B[vi] = repeated(A[vi], lambda v: T.if_then_else(vi < 4, v + A[vi], v - A[vi]))
+            B[vi] = repeated(A[vi], lambda v: T.if_then_else(vi < 4, T.fabs(v) + A[vi], T.fabs(v) - T.fabs(A[vi])))
 
 
 @T.prim_func

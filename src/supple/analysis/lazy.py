@@ -22,7 +22,7 @@ def always_evaluated(e: Expr) -> dict[int, Expr]:
     stack = [e]
     while stack:
         current = stack.pop()
-        if id(current) in found or isinstance(current, (Var, E.IntImm, E.FloatImm, E.StringImm)):
+        if id(current) in found or isinstance(current, (Var, Op, E.IntImm, E.FloatImm, E.StringImm)):
             continue
         found[id(current)] = current
         if isinstance(current, E.Let):
