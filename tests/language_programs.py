@@ -509,7 +509,9 @@ def table() -> str:
         "- `@T.prim_func(root_block=False)`: blocks without a root block around them.",
         '- `T.serial(n, dtype="int32")`: a loop variable whose dtype is not the extent\'s.',
         '- `@R.function(name="a.b")`, `@T.prim_func(name=...)`: a function whose name is no identifier.',
-        "- `part = T.meta_var(...)`: a part of an expression that would nest too deep for Python's parser.",
+        "- `part = T.meta_var(...)`: a part of an expression that would nest too deep for Python's parser,\n"
+        "  or that is long and occurs again.",
+        "- A scalar that a loop or a branch assigns again, or that `+=` changes, is a buffer of one element.",
         "",
         '`tx = T.launch_thread("threadIdx.x", 8)` is read as `for tx in T.thread_binding(8, thread="threadIdx.x")`',
         "around what follows, and prints so. `x: T.handle` with `T.match_buffer` at the head becomes a buffer",

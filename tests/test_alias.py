@@ -153,3 +153,57 @@ def test_everything_can_be_imported_from_a_module() -> None:
 def test_no_name_has_two_rows() -> None:
     names = [row.old for row in ROWS]
     assert len(names) == len(set(names))
+
+
+CONVENTIONS = """
+from supple.compat import install_as_tvm
+install_as_tvm()
+import pytest, tvm
+from tvm import relax, tirx
+from tvm.script import ir as I, relax as R, tirx as T
+
+@I.ir_module
+class Mod:
+    @T.prim_func(s_tir=True)
+    def f(A: T.Buffer((4,), "int32", elem_offset=0)):
+        for i in range(4):
+            A[i] = 0
+            T.evaluate(0)
+        T.evaluate(0)
+    @R.function
+    def main(x: R.Tensor(("n",), "float32"), c: R.Tensor((), "bool")):
+        with R.dataflow():
+            y = R.exp(x)
+            R.output(y)
+        with R.dataflow():
+            z = R.reshape(y, R.shape([n, 1]))
+            R.output(z)
+        if c:
+            t = (x, z)
+        else:
+            t = (y, z)
+        return t
+
+text = Mod.script()
+assert "T.evaluate" not in text and "elem_offset" not in text and " = x, z\\n" in text
+assert [len(block.bindings) for block in Mod["main"].body.blocks] == [2, 1]
+assert str(tvm.ir.PrimType("int64")) == "int64" and repr(tvm.ir.PrimType("int64")) == "T.int64"
+names = []
+n = tirx.Var("n", "int64")
+x = relax.Var("x", R.Tensor((n, 2), "float32"))
+relax.analysis.post_order_visit(relax.op.add(x, x), lambda e: names.append(type(e).__name__))
+assert names == ["Op", *["Var", "IntImm", "ShapeExpr", "Var"] * 2, "Call"], names
+with pytest.raises(AttributeError, match="no option 'tirx.noalia'; did you mean 'tirx.noalias'"):
+    tvm.transform.PassContext(config={"tirx.noalia": True})
+with pytest.raises(tvm.error.DiagnosticError, match="no virtual device"):
+    tvm.script.from_source(
+        "@R.function\\ndef g(x: R.Tensor((2,), 'float32', 'cuda:0')):\\n    return x\\n")
+print("fine")
+"""
+
+
+def test_programs_are_read_and_built_as_relax_does(tmp_path: Path) -> None:
+    script = tmp_path / "conventions.py"
+    script.write_text(CONVENTIONS)
+    done = run("", str(script))
+    assert done.stdout == "fine\n", done.stderr

@@ -12,7 +12,7 @@ import pytest
 
 from supple import relax, tirx
 from supple.ir import expr as E
-from supple.ir import intrinsics, loop, module
+from supple.ir import expr_operators, intrinsics, loop, module
 from supple.ir.expr import Var, const, int64
 from supple.ir.graph import Function, SeqExpr, ShapeExpr, Tuple, constant
 from supple.ir.host import HostStmt, _line
@@ -88,7 +88,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bool(N + 1), ValueError, "the truth of a symbolic value is not known"),
     (lambda: bool(relax.op.exp(V)), ValueError, "the truth of a symbolic value is not known"),
     (lambda: bool(V), ValueError, "the truth of a symbolic value is not known"),
-    (lambda: E._tensor("odd", V), TypeError, "tensors have no operator 'odd'"),
+    (lambda: expr_operators._tensor("odd", V), TypeError, "tensors have no operator 'odd'"),
     (lambda: bool(N < 4), ValueError, "cannot decide '<' of symbolic expressions"),
     (lambda: Var("u", TensorType(dtype=None)).dtype, AttributeError, "Var of type R.Tensor has no known dtype"),
     (lambda: Var("u", TensorType(dtype=None)).shape, AttributeError, "Var of type R.Tensor has no known shape"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from supple.base.errors import DiagnosticError
+from supple.interp.loops import run_prim_func
 from supple.ir.expr import (
     Add,
     And,
@@ -39,7 +42,7 @@ from supple.ir.loop import (
     SeqStmt,
     While,
 )
-from supple.ir.structural import assert_structural_equal, structural_hash
+from supple.ir.structural import assert_structural_equal, structural_equal, structural_hash
 from supple.ir.walk import pre_order
 from supple.script import from_source
 from supple.script import tirx as T
@@ -500,3 +503,48 @@ def test_intrinsics_refuse_wrong_operands():
         intrinsic("exp", 3)
     with pytest.raises(TypeError, match="expected 2 operands, got 1"):
         intrinsic("pow", 3.0)
+
+
+def test_names_that_change_are_buffers_of_one_element():
+    """A scalar that a loop or branch assigns again, or that ``+=`` changes, keeps its value across iterations."""
+
+    @T.prim_func
+    def f(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+        total = T.int32(3)
+        for i in range(4):
+            total = total + i
+            total += 1
+            B[i] = total
+        at: T.int32 = 0
+        while at < 3:
+            at = at + 1
+            if A[at] > 2:
+                total += A[at]
+        B[0] = total * 100 + at
+
+    assert structural_equal(from_source(f.script()), f)
+    made = np.zeros(4, "int32")
+    run_prim_func(f, [np.array([1, 2, 3, 4], "int32"), made])
+    np.testing.assert_array_equal(made, [2003, 6, 9, 13])
+
+
+def test_a_name_that_changes_keeps_its_dtype():
+    with pytest.raises(DiagnosticError, match="'x' changes its dtype"):
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "float32")):
+            x = T.int32(3)
+            for i in range(4):
+                x = A[i]
+
+
+def test_attributes_of_no_node():
+    @T.prim_func
+    def f(A: T.Buffer((4,), "int32")):
+        with T.attr({"a": 1, "b": "x"}):
+            A[0] = 1
+        A[1] = T.call_intrin("int32", "tirx.popcount", A[0])
+
+    text = f.script(style="relax")
+    assert 'with T.attr({"a": 1, "b": "x"}):' in text and "T.popcount(A[0])" in text
+    assert structural_equal(from_source(text), f)

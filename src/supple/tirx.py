@@ -80,8 +80,7 @@ from supple.ir.loop import (
     While,
 )
 from supple.ir.node import Expr, Stmt
-from supple.ir.op import Op
-from supple.ir.types import BufferType, PointerType, PrimType, prim_type
+from supple.ir.types import BufferType, PointerType, PrimType
 from supple.script import tirx as _script_names
 from supple.script.tirx import abs as abs
 from supple.script.tirx import (
@@ -95,6 +94,7 @@ from supple.script.tirx import (
     atanh,
     break_loop,
     call_extern,
+    call_intrin,
     call_packed,
     call_pure_extern,
     ceil,
@@ -192,13 +192,6 @@ def logaddexp(a: Any, b: Any) -> Expr:
 def is_prim_var(value: object) -> bool:
     """Whether a value is a scalar variable."""
     return isinstance(value, Var) and isinstance(value.ty, PrimType)
-
-
-def call_intrin(dtype: Any, func_name: Any, *args: Any) -> Expr:
-    """The call of an intrinsic by its name (``"tirx.exp"``), with the dtype of its result said."""
-    from_name = func_name if isinstance(func_name, Expr) else Op.get(str(func_name))
-    ty = prim_type(dtype if isinstance(dtype, str) else dtype.dtype)
-    return Call(from_name, tuple(a if isinstance(a, Expr) else const(a) for a in args), {}, (), ty)
 
 
 __all__ = [

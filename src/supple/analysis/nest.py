@@ -10,7 +10,7 @@ from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, IntImm, Var
 from supple.ir.loop import BufferStore, For, ForKind, IterType, SBlock, SBlockRealize, buffer_type
 from supple.ir.node import Expr, Node, Stmt, children
-from supple.ir.walk import pre_order, substitute
+from supple.ir.walk import post_order, pre_order, substitute
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,25 +149,36 @@ def loads(nest: Nest) -> list[BufferLoad]:
     return [n for n in pre_order(nest.store) if isinstance(n, BufferLoad)]
 
 
+MOST_VISITS = 10_000
+"""Places of accesses that are looked at: what is used at several, each under its own conditions, has many."""
+
+
 def is_in_bounds(nest: Nest, scalars: tuple[Var, ...]) -> bool:
     """Whether every access of a nest is proved to be inside its buffer. ``scalars`` are the scalar parameters."""
     context = Context(scalars)
     for axis in nest.axes:
         context.enter_loop(axis.var, IntImm(0, "int64"), axis.extent)
     stores = [nest.store] if nest.init is None else [nest.store, nest.init]
-    pending: list[tuple[Node, tuple[tuple[Expr, bool], ...]]] = []
+    roots: list[Expr] = []
     for store in stores:
         if not _inside(context, store.buffer, store.indices):
             return False
-        pending.extend((e, ()) for e in (store.value, *store.indices))
-    seen: set[int] = set()
+        roots += [store.value, *store.indices]
+    guarded: set[int] = set()  # what is inside only under conditions that the program has
+    for node in (n for root in roots for n in post_order(root)):
+        if isinstance(node, (E.Let, E.Ramp, E.Broadcast, E.Shuffle)):
+            return False
+        below = any(id(child) in guarded for child in children(node))
+        if below or (isinstance(node, BufferLoad) and not _inside(context, node.buffer, node.indices)):
+            guarded.add(id(node))
+    pending: list[tuple[Expr, tuple[tuple[Expr, bool], ...]]] = [(root, ()) for root in roots]
+    visits = 0
     while pending:
         node, guards = pending.pop()
-        if not guards and id(node) in seen:
+        if id(node) not in guarded:
             continue
-        if not guards:
-            seen.add(id(node))
-        if isinstance(node, (E.Let, E.Ramp, E.Broadcast, E.Shuffle)):
+        visits += 1
+        if visits > MOST_VISITS:
             return False
         if isinstance(node, BufferLoad):
             mark = context.mark()

@@ -40,7 +40,7 @@ from supple.ir.loop import (
     SBlockRealize,
     buffer_type,
 )
-from supple.ir.node import Expr, Node, Role, Stmt, fields
+from supple.ir.node import Expr, Node, Role, Stmt, children, fields
 from supple.ir.types import BufferType
 from supple.ir.walk import post_order
 
@@ -105,8 +105,13 @@ class _Scan:
 
     def run(self, root: Stmt) -> None:
         stack: list[Node] = [root]
+        seen: set[int] = set()  # what an expression touches does not depend on how often it is used
         while stack:
             current = stack.pop()
+            if isinstance(current, Expr):
+                if id(current) in seen:
+                    continue
+                seen.add(id(current))
             if isinstance(current, BufferLoad):
                 self._access(self.reads, current.buffer, current.indices)
                 stack.extend(reversed(current.indices))
@@ -167,22 +172,25 @@ class _Scan:
 
     def _interval(self, index: Expr) -> Interval | None:
         """Bounds of an integer expression over the variables in ``bounds``, or None."""
-        if not self._moves(index):
-            return (index, index) if dtypes.lanes(scalar_dtype(index)) == 1 else None
+        moving: set[int] = set()
         done: dict[int, Interval | None] = {}
         for current in post_order(index):
-            if isinstance(current, Expr):
+            if self._is_moving(current) or any(id(child) in moving for child in children(current)):
+                moving.add(id(current))
                 done[id(current)] = self._bound(current, done)
+            elif isinstance(current, Expr):
+                done[id(current)] = (current, current)
+        if id(index) not in moving:
+            return (index, index) if dtypes.lanes(scalar_dtype(index)) == 1 else None
         return done[id(index)]
 
-    def _moves(self, index: Expr) -> bool:
-        return any(id(n) in self.bounds or isinstance(n, Ramp) or self._is_local(n) for n in post_order(index))
+    def _is_moving(self, n: Node) -> bool:
+        """Whether a value changes while the block runs: a variable of its loops, lanes, or what the block keeps in a
+        buffer of its own (which has no name outside)."""
+        return id(n) in self.bounds or isinstance(n, Ramp) or (isinstance(n, BufferLoad) and id(n.buffer) in self.local)
 
-    def _is_local(self, n: Node) -> bool:
-        """What the block keeps in a buffer of its own changes while it runs, and has no name outside."""
-        return isinstance(n, BufferLoad) and id(n.buffer) in self.local
-
-    def _bound(self, e: Expr, done: dict[int, Interval | None]) -> Interval | None:
+    def _bound(self, e: Node, done: dict[int, Interval | None]) -> Interval | None:
+        """Bounds of what moves, from those of its operands."""
         if isinstance(e, Var) and id(e) in self.bounds:
             return self.bounds[id(e)]
         if isinstance(e, (Add, Sub, Mul, FloorDiv, FloorMod, Min, Max)):
@@ -199,7 +207,7 @@ class _Scan:
                 return None
             span = const(e.stride.value * (e.lanes - 1), scalar_dtype(e.base))
             return (base[0], _add(base[1], span)) if e.stride.value >= 0 else (_add(base[0], span), base[1])
-        return None if self._moves(e) else (e, e)
+        return None
 
 
 def _uses(current: Node) -> Iterable[Node]:
@@ -259,16 +267,17 @@ def _add(a: Expr, b: Expr) -> Expr:
         return const(a.value + b.value, a.dtype)
     if isinstance(a, IntImm):
         a, b = b, a
-    if isinstance(b, IntImm):
-        if b.value == 0:
-            return a
-        if isinstance(a, Add) and isinstance(a.b, IntImm):
-            return _add(a.a, const(a.b.value + b.value, b.dtype))
-        if isinstance(a, Sub) and isinstance(a.b, IntImm):
-            return _add(a.a, const(b.value - a.b.value, b.dtype))
-        if b.value < 0:
-            return Sub(a, const(-b.value, b.dtype))
-    return Add(a, b)
+    if not isinstance(b, IntImm):
+        return Add(a, b)
+    value = b.value
+    while isinstance(a, (Add, Sub)) and isinstance(a.b, IntImm):
+        value += a.b.value if isinstance(a, Add) else -a.b.value
+        a = a.a
+    if isinstance(a, IntImm):
+        return const(a.value + value, b.dtype)
+    if value == 0:
+        return a
+    return Sub(a, const(-value, b.dtype)) if value < 0 else Add(a, const(value, b.dtype))
 
 
 def _sub(a: Expr, b: Expr) -> Expr:
@@ -300,22 +309,27 @@ def _linear(e: Expr) -> tuple[dict[int, int], int]:
     """``sum(coefficient * atom) + constant``; atoms by identity."""
     terms: dict[int, int] = {}
     constant = 0
-    stack: list[tuple[Expr, int]] = [(e, 1)]
-    while stack:
-        current, scale = stack.pop()
+    scales = {id(e): 1}  # by how much each part counts, complete once all that use it were seen
+
+    def part(of: Expr, scale: int) -> None:
+        scales[id(of)] = scales.get(id(of), 0) + scale
+
+    for current in reversed(list(post_order(e))):
+        scale = scales.get(id(current), 0)
+        if scale == 0:
+            continue
         if isinstance(current, IntImm):
             constant += scale * current.value
-        elif isinstance(current, Add):
-            stack += [(current.a, scale), (current.b, scale)]
-        elif isinstance(current, Sub):
-            stack += [(current.a, scale), (current.b, -scale)]
+        elif isinstance(current, (Add, Sub)):
+            part(current.a, scale)
+            part(current.b, scale if isinstance(current, Add) else -scale)
         elif isinstance(current, Mul) and isinstance(current.b, IntImm):
-            stack.append((current.a, scale * current.b.value))
+            part(current.a, scale * current.b.value)
         elif isinstance(current, Mul) and isinstance(current.a, IntImm):
-            stack.append((current.b, scale * current.a.value))
+            part(current.b, scale * current.a.value)
         else:
-            terms[id(current)] = terms.get(id(current), 0) + scale
-    return {atom: scale for atom, scale in terms.items() if scale}, constant
+            terms[id(current)] = scale
+    return terms, constant
 
 
 def _difference(a: Expr, b: Expr) -> int | None:

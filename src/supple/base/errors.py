@@ -77,6 +77,10 @@ class RefusedNameError(NotSupportedError, AttributeError):
     """A name of a module that is known and not supported (also an ``AttributeError``: ``hasattr`` says no)."""
 
 
+class TextTooLongError(NotSupportedError):
+    """What a program shares would have to be written out so often that the text has no end."""
+
+
 class ArgumentError(SuppleError, TypeError, ValueError):
     """A compiled function or an operator was called with arguments that do not fit its signature."""
 

@@ -30,6 +30,7 @@ from supple.ir.loop import PrimFunc
 from supple.ir.module import BaseFunc, IRModule
 from supple.ir.node import Expr, Type, replace
 from supple.ir.op import Op
+from supple.ir.print_style import default_style
 from supple.ir.structural import structural_equal, structural_hash
 from supple.ir.types import TensorType
 from supple.ir.walk import free_symbols, substitute
@@ -345,14 +346,15 @@ class BlockBuilder(Normalizer):
             scope = self._scope()
             scope.close_block()
             own = {id(b) for b in whole.blocks}
-            before = tuple(b for b in scope.blocks if id(b) not in own)
-            return replace(whole, blocks=(*before, *whole.blocks)) if before else whole
+            before = [b for b in scope.blocks if id(b) not in own]
+            blocks = _joined([*before, *whole.blocks])
+            return whole if len(blocks) == len(whole.blocks) and not before else replace(whole, blocks=blocks)
         result = self.normalize(value)
         if not isinstance(result, (Var, Tuple)) and not is_leaf(result):
             result = self.emit(result, span=span)
         scope = self._scope()
         scope.close_block()
-        return SeqExpr(tuple(scope.blocks), result, span=span)
+        return SeqExpr(_joined(scope.blocks), result, span=span)
 
     # ------------------------------------------------------------------------------------------------------- bindings
 
@@ -658,3 +660,16 @@ def check_condition(condition: Expr, span: Span | None) -> None:
             actual=str(ty),
             rule="condition",
         )
+
+
+def _joined(blocks: Sequence[BindingBlock]) -> tuple[BindingBlock, ...]:
+    """The blocks of a sequence; under Relax's conventions dataflow blocks that follow each other are one."""
+    if not default_style().joins_dataflow:
+        return tuple(blocks)
+    found: list[BindingBlock] = []
+    for block in blocks:
+        if found and isinstance(block, DataflowBlock) and isinstance(found[-1], DataflowBlock):
+            found[-1] = DataflowBlock((*found[-1].bindings, *block.bindings), span=found[-1].span)
+        else:
+            found.append(block)
+    return tuple(found)

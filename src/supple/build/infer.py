@@ -113,7 +113,7 @@ def _counted(ty: Type) -> Type:
 
 
 def _infer_tuple(e: Tuple) -> Type:
-    return TupleType(tuple(infer(field) for field in e.fields))
+    return TupleType(tuple(f.ty if isinstance(f, Tuple) and f.ty is not None else infer(f) for f in e.fields))
 
 
 def _infer_get_item(e: TupleGetItem) -> Type:

@@ -228,7 +228,8 @@ class TensorValue:
         return self[indices]
 
     def __repr__(self) -> str:
-        return f"te.Tensor({self.name}: {self.dtype}{[str(s) for s in self.shape]})"
+        dims = ", ".join(str(s.value) if isinstance(s, E.IntImm) else str(s) for s in self.shape)
+        return f"Tensor(shape=({dims}{',' if len(self.shape) == 1 else ''}), op.name={self.name})"
 
 
 class NumberValue(TensorValue):

@@ -25,8 +25,11 @@ class Value:
 
 
 @dataclass(slots=True)
-class _Scope:
+class Scope:
+    """A part of a kernel whose values are known in it and in the scopes inside it."""
+
     lines: list[str]
+    depth: int
     memo: dict[str, Value] = field(default_factory=dict)
 
 
@@ -85,7 +88,7 @@ class Builder:
     def __init__(self) -> None:
         self._names = 0
         self._out: list[list[str]] = [["entry:"]]
-        self._scopes = [_Scope(self._out[0])]
+        self._scopes = [Scope(self._out[0], 0)]
         self.allocas: list[str] = []
         self.declarations: set[str] = set()  # texts beside the function: declarations, and functions that it calls
         self.block = "entry"
@@ -146,7 +149,7 @@ class Builder:
         The branch into the scope is emitted inside, so that the place before it stays open for hoisted values.
         """
         self._out.append([])
-        self._scopes.append(_Scope(self._out[-1]))
+        self._scopes.append(Scope(self._out[-1], len(self._scopes)))
 
     def leave(self) -> None:
         """Close the scope; the outer one goes on after it."""
@@ -158,6 +161,14 @@ class Builder:
         """Close the scope and open another beside it (``else`` after ``then``)."""
         self._scopes.pop()
         self.enter()
+
+    def scope(self) -> Scope:
+        """The scope that is open."""
+        return self._scopes[-1]
+
+    def is_open(self, scope: Scope) -> bool:
+        """Whether a scope is the open one or around it, so that its values can be used."""
+        return scope.depth < len(self._scopes) and self._scopes[scope.depth] is scope
 
     def label(self, name: str) -> None:
         """Start a basic block."""

@@ -113,8 +113,12 @@ def _operations(root: Node, unrolled: _Path) -> int:
     """Instructions of a statement in all copies that unrolled loops make."""
     total = 0
     stack: list[Node] = [root]
+    seen: set[int] = set()
     while stack:
         node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
         if isinstance(node, BufferStore):
             stack.append(node.value)
             if not buffer_type(node.buffer).scope.startswith("local"):

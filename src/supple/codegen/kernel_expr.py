@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from supple.analysis.lazy import needed_either_way
 from supple.base import dtypes
 from supple.base.errors import NotSupportedError
 from supple.codegen import kernel_float as floats
@@ -170,7 +171,8 @@ def _selected(b: Builder, c: Value, x: Value, y: Value) -> Value:
 
 
 def choose(state: State, node: Call) -> Task:
-    """``if_then_else``: only the chosen value is evaluated, unless both are cheap or the condition is a vector."""
+    """``if_then_else``: only the chosen value is evaluated, unless both are cheap or the condition is a vector. What
+    both need is evaluated before the branch."""
     condition, then, otherwise = node.args
     c = yield condition
     b = state.builder
@@ -178,6 +180,8 @@ def choose(state: State, node: Call) -> Task:
         x = yield then
         y = yield otherwise
         return _selected(b, c, x, y)
+    for shared in needed_either_way(then, otherwise):
+        _ = yield shared
     labels = [b.fresh("then"), b.fresh("else"), b.fresh("join")]
     ends: list[str] = []
     values: list[Value] = []

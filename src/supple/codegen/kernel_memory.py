@@ -104,6 +104,9 @@ def _atom(state: State, atom: P.Atom) -> Task:
     if atom.kind == "opaque":
         value = yield atom.opaque
         return integer.widen(b, value)
+    known = state.emitted(atom)
+    if known is not None:
+        return known
     args: list[Value] = []
     for arg in atom.args:
         made = yield poly_value(state, arg)
@@ -113,7 +116,9 @@ def _atom(state: State, atom: P.Atom) -> Task:
     operation = integer.POLY_OPERATIONS.get(atom.kind)
     if operation is None:
         raise NotSupportedError(f"{state.name}: index operation {atom.kind} is not supported")
-    return operation(b, left, right)
+    value = operation(b, left, right)
+    state.remember(atom, value)
+    return value
 
 
 def poly_value(state: State, p: Poly) -> Task:

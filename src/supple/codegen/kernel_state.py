@@ -12,12 +12,12 @@ from supple.base import dtypes
 from supple.base.errors import NotSupportedError
 from supple.base.source import Span
 from supple.base.target import Target
-from supple.codegen.kernel_builder import Builder, Value
+from supple.codegen.kernel_builder import Builder, Scope, Value
 from supple.ir.expr import Var
 from supple.ir.loop import For
 from supple.ir.node import Expr, Node
 from supple.runtime.abi import ErrorSite
-from supple.sym.poly import ZERO, Poly
+from supple.sym.poly import ZERO, Atom, Poly
 
 Task: TypeAlias = Generator[Any, Any, Any]
 """A handler: it yields nodes (or other tasks) to have them emitted and receives their values."""
@@ -102,6 +102,17 @@ class Region:
         a.builder, a.variables, a.storage, a.loops, a.copies, a.workspace_bytes, a.noalias = self._saved
 
 
+MOST_REPEATED = 10_000
+"""Expressions that one statement may evaluate once more because a condition hides their values."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Emitted:
+    node: Expr | Atom  # kept, so that its identity stays its own
+    value: Value
+    scope: Scope
+
+
 class State:
     """The emission of one kernel."""
 
@@ -116,6 +127,8 @@ class State:
         self.context = Context(scalars)
         self._plain = Context(scalars)  # for proved code: knows no ranges, so that its results can be remembered
         self._polys: dict[int, Poly] = {}
+        self._values: dict[int, _Emitted] = {}  # by the identity of expressions
+        self._again = 0  # expressions of the statement that were emitted before, where they are out of scope now
         self.facts: dict[tuple[str, int], bool] = {}  # what was found out about statements, by identity
         self.variables: dict[int, Binding] = {}
         self.storage: dict[int, Storage] = {}
@@ -140,7 +153,38 @@ class State:
     def bind(self, var: Var, value: Binding) -> None:
         """What a variable stands for from here on."""
         self.keep.append(var)
+        if id(var) in self.variables:  # what was computed with its former value is of no use
+            self._values.clear()
         self.variables[id(var)] = value
+
+    def known_value(self, node: Node) -> Value | None:
+        """The value of an expression that the statement had emitted before, if it is in scope. A statement begins anew:
+        one before it may have changed the memory that its expressions read."""
+        if not isinstance(node, Expr):
+            self._values.clear()
+            self._again = 0
+            return None
+        return self.emitted(node)
+
+    def emitted(self, what: Expr | Atom) -> Value | None:
+        """The value of an expression, or of a part of an index, as `remember` knows it, if it is in scope."""
+        known = self._values.get(id(what))
+        return known.value if known is not None and self.builder.is_open(known.scope) else None
+
+    def remember(self, node: Expr | Atom, value: Value) -> None:
+        """The value of an expression, emitted in the scope where the builder is. All that a kernel calls is pure.
+
+        Raises `NotSupportedError` where conditions inside conditions use one part so often that it would have to be
+        written out without end."""
+        if id(node) in self._values:
+            self._again += 1
+            if self._again > MOST_REPEATED:
+                raise NotSupportedError(
+                    f"{self.name}: an expression uses the same parts under more than {MOST_REPEATED} conditions; "
+                    "store them in a buffer, or bind them to a variable, before",
+                    getattr(node, "span", None),
+                )
+        self._values[id(node)] = _Emitted(node, value, self.builder.scope())
 
     def poly(self, e: Expr) -> Poly:
         """The canonical form of an index."""
@@ -228,15 +272,22 @@ class State:
 
 
 def drive(state: State, dispatch: Callable[[State, Any], Any], root: Any) -> Any:
-    """Run tasks with an explicit stack, so that deep programs do not overflow Python's."""
-    stack: list[Task] = []
+    """Run tasks with an explicit stack, so that deep programs do not overflow Python's.
+
+    An expression that is used more than once has its value emitted once, where that is still in scope.
+    """
+    stack: list[tuple[Task, Any]] = []  # and the node whose task it is
     result: Any = None
     item = root
     while True:
         if item is not None:
-            made = item if type(item) is GeneratorType else dispatch(state, item)
+            made = item
+            if type(item) is not GeneratorType:
+                made = state.known_value(item)
+                if made is None:
+                    made = dispatch(state, item)
             if type(made) is GeneratorType:
-                stack.append(made)
+                stack.append((made, item))
                 item, sent = None, None
             else:
                 item, result = None, made
@@ -248,9 +299,11 @@ def drive(state: State, dispatch: Callable[[State, Any], Any], root: Any) -> Any
                 return result
             sent = result
         try:
-            item = stack[-1].send(sent)
+            item = stack[-1][0].send(sent)
         except StopIteration as stop:
-            stack.pop()
+            _, node = stack.pop()
             item, result = None, stop.value
+            if isinstance(node, Expr):
+                state.remember(node, result)
             if not stack:
                 return result

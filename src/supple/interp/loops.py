@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from supple.analysis.indices import counted_from_end
+from supple.analysis.lazy import is_lazy, needed_either_way
 from supple.analysis.returns import result_dtype
 from supple.base import dtypes
 from supple.base.errors import ArgumentError, ExecutionError, NotSupportedError, out_of_bounds
@@ -282,14 +283,17 @@ class _Run:
 
     # ----------------------------------------------------------------------------------------------------- expressions
 
-    def eval(self, e: Expr, mask: Array | None = None) -> Array:
-        """The value of an expression; ``mask`` says for which lanes it is needed (None: all)."""
+    def eval(self, e: Expr, mask: Array | None = None, done: dict[int, Array] | None = None) -> Array:
+        """The value of an expression; ``mask`` says for which lanes it is needed (None: all). ``done`` has the values,
+        for these lanes at least, of parts that were evaluated before, and gets those of the others."""
         value = self.values.get(id(e))
         if value is not None:
             return value
-        done: dict[int, Array] = {}
+        if done is None:
+            done = {}
         for current in self._program(e):
-            done[id(current)] = self._step(current, done, mask)
+            if id(current) not in done:
+                done[id(current)] = self._step(current, done, mask)
         return done[id(e)]
 
     def _program(self, e: Expr) -> list[Expr]:
@@ -311,7 +315,7 @@ class _Run:
         self._programs[id(e)] = (e, order)
         return order
 
-    def _step(self, e: Expr, done: Mapping[int, Array], mask: Array | None) -> Array:
+    def _step(self, e: Expr, done: dict[int, Array], mask: Array | None) -> Array:
         kind = type(e)
         if kind is Var:
             if id(e) not in self.values:
@@ -334,11 +338,11 @@ class _Run:
             index = tuple(np.where(mask, i, np.zeros((), np.asarray(i).dtype)) for i in index)
         return array[index]
 
-    def intrinsic(self, e: Call, done: Mapping[int, Array], mask: Array | None) -> Array:
+    def intrinsic(self, e: Call, done: dict[int, Array], mask: Array | None) -> Array:
         assert isinstance(e.op, Op)
-        if e.op.facts.get("lazy"):
-            condition = self.eval(e.args[0], mask)
-            return self.choose(condition, e.args[1], e.args[2], mask)
+        if is_lazy(e):
+            condition = self.eval(e.args[0], mask, done)
+            return self.choose(condition, e.args[1], e.args[2], done, mask)
         if (not e.op.pure and e.op is not _ASSUME) or e.op.facts["intrinsic"].arity < 0:
             raise NotSupportedError(f"the interpreter does not run {e.op.name}", span=e.span)
         args = [done[id(a)] for a in e.args]
@@ -347,23 +351,28 @@ class _Run:
         value = numpy_meaning(e)(*args)
         return dtypes.convert(value, dtypes.element(scalar_dtype(e)))
 
-    def choose(self, condition: Array, a: Expr, b: Expr, mask: Array | None) -> Array:
+    def choose(self, condition: Array, a: Expr, b: Expr, done: dict[int, Array], mask: Array | None) -> Array:
         """``a`` where the condition holds, else ``b``; each is evaluated for its own lanes only."""
         if np.ndim(condition) == 0:
-            return self.eval(a if bool(condition) else b, mask)
+            return self.eval(a if bool(condition) else b, mask, done)
+        for shared in needed_either_way(a, b):
+            self.eval(shared, mask, done)
         yes = condition if mask is None else condition & mask
         no = ~condition if mask is None else ~condition & mask
-        return np.where(condition, self.eval(a, yes), self.eval(b, no))
+        return np.where(condition, self.eval(a, yes, dict(done)), self.eval(b, no, dict(done)))
 
-    def logical(self, e: Any, done: Mapping[int, Array], mask: Array | None) -> Array:
-        left = self.eval(e.a, mask)
+    def logical(self, e: Any, done: dict[int, Array], mask: Array | None) -> Array:
+        left = self.eval(e.a, mask, done)
         if isinstance(e, E.And):
-            return self.choose(left, e.b, E.const(False), mask)
-        return self.choose(left, E.const(True), e.b, mask)
+            return self.choose(left, e.b, _FALSE, done, mask)
+        return self.choose(left, _TRUE, e.b, done, mask)
 
-    def let(self, e: E.Let, done: Mapping[int, Array], mask: Array | None) -> Array:
-        self.values[id(e.var)] = self.eval(e.value, mask)
-        return self.eval(e.body, mask)
+    def let(self, e: E.Let, done: dict[int, Array], mask: Array | None) -> Array:
+        self.values[id(e.var)] = self.eval(e.value, mask, done)
+        return self.eval(e.body, mask, done)
+
+
+_FALSE, _TRUE = E.const(False), E.const(True)
 
 
 def check_bounds(
@@ -385,13 +394,12 @@ def check_bounds(
 
 
 def _eager_operands(e: Expr) -> list[Expr]:
-    if isinstance(e, (Var, E.And, E.Or, E.Let)):
+    if isinstance(e, (Var, E.Let)) or is_lazy(e):
         return []
     if isinstance(e, BufferLoad):
         return list(e.indices)
     if isinstance(e, Call):
-        lazy = isinstance(e.op, Op) and e.op.facts.get("lazy")
-        return [] if lazy else [a for a in e.args if not isinstance(a, E.StringImm)]
+        return [a for a in e.args if not isinstance(a, E.StringImm)]
     return [n for n in children(e) if isinstance(n, Expr)]
 
 
@@ -471,7 +479,7 @@ def _shuffle(run: _Run, e: E.Shuffle, done: Mapping[int, Array], mask: Array | N
     return chosen if len(e.indices) > 1 else chosen[0]
 
 
-_EXPRESSIONS: dict[type, Callable[[_Run, Any, Mapping[int, Array], Array | None], Array]] = {
+_EXPRESSIONS: dict[type, Callable[[_Run, Any, dict[int, Array], Array | None], Array]] = {
     E.IntImm: _literal,
     E.FloatImm: _literal,
     E.Not: lambda run, e, done, mask: np.logical_not(done[id(e.a)]),

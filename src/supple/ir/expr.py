@@ -14,8 +14,8 @@ from supple.base import dtypes
 from supple.base.source import Span
 from supple.ir.buffer_methods import BufferMethods
 from supple.ir.node import Expr, Node, Role, Type, as_tuple, define, ignored, node, set_field
-from supple.ir.operators import BUILD, Operators
-from supple.ir.types import BufferType, PrimType, StringType, TensorType, TupleType, prim_type
+from supple.ir.operators import Operators
+from supple.ir.types import BufferType, PrimType, StringType, TensorType, prim_type
 
 ExprLike = Any  # an Expr, or a Python int, float, bool that becomes a literal
 
@@ -107,7 +107,8 @@ class IntImm(ExprWithOps):
         else:
             raise TypeError(f"IntImm: expected an integer or bool dtype, got {self.dtype!r}")
         if not low <= self.value <= high:
-            raise OverflowError(f"{self.value} does not fit in {self.dtype}")
+            shown = self.value if abs(self.value) >> 128 == 0 else f"a number of {self.value.bit_length()} bits"
+            raise OverflowError(f"{shown} does not fit in {self.dtype}")
 
     @property
     def ty(self) -> Type:
@@ -720,70 +721,8 @@ def _common(a: str, b: str) -> str:
     return a if x.bits > y.bits else b
 
 
-_SCALAR_BINARY: dict[str, type[BinaryOp]] = {
-    "add": Add, "sub": Sub, "mul": Mul, "floordiv": FloorDiv, "mod": FloorMod,
-    "lt": LT, "le": LE, "gt": GT, "ge": GE, "eq": EQ, "ne": NE,
-}  # fmt: skip
-
 SCALAR_OPERATORS: dict[str, Callable[..., Expr]] = {}
 """Python operator name -> builder of the scalar intrinsic (``"and"`` -> bitwise and), filled by the table."""
-
-
-def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
-    if _is_tensor(a) or _is_tensor(b):
-        return _tensor(name, a, b)
-    left, right = match_dtypes(a, b)
-    if name == "truediv":
-        if not dtypes.is_float(scalar_dtype(left)):
-            raise TypeError("'/' on integers is ambiguous: write a // b, or T.Div(a, b) for truncating division")
-        return Div(left, right)
-    kind = _SCALAR_BINARY.get(name)
-    if kind is not None:
-        return kind(left, right)
-    return SCALAR_OPERATORS[name](left, right)
-
-
-def _unary(name: str, a: Any) -> Expr:
-    if _is_tensor(a):
-        return _tensor(name, a)
-    if name == "neg":
-        if isinstance(a, IntImm):
-            return IntImm(-a.value, a.dtype)
-        if isinstance(a, FloatImm):
-            return FloatImm(-a.value, a.dtype)
-        return Mul(a, const(-1, scalar_dtype(a)))
-    return SCALAR_OPERATORS[name](a)
-
-
-def _is_tensor(e: object) -> bool:
-    if not isinstance(e, Expr):
-        return False
-    ty = getattr(e, "ty", None)
-    return isinstance(ty, TensorType) or (ty is None and isinstance(e, (Var, Call)))
-
-
-def _tensor(name: str, *args: Any) -> Expr:
-    build = TENSOR_OPERATORS.get(name)
-    if build is None:
-        raise TypeError(f"tensors have no operator {name!r}")
-    if args and all(is_scalar(a) for a in args if isinstance(a, Expr)):
-        raise TypeError(f"{name} is an operator of tensors, not of scalars")
-    return build(*args)
-
-
-def _getitem(e: Any, index: Any) -> Expr:
-    ty = getattr(e, "ty", None)
-    if isinstance(ty, BufferType):
-        indices = index if isinstance(index, tuple) else (index,)
-        if any(isinstance(i, (slice, Range)) for i in indices):
-            return BUILD["region"](e, indices)  # type: ignore[no-any-return]
-        return BufferLoad(e, tuple(as_expr(i, "int32") for i in indices))
-    if isinstance(ty, TupleType) or (ty is None and isinstance(index, int)):
-        position = int(index)
-        if isinstance(ty, TupleType) and not -len(ty.fields) <= position < len(ty.fields):
-            raise IndexError(f"tuple of {len(ty.fields)} fields has no field {position}")
-        return TupleGetItem(e, position % len(ty.fields) if isinstance(ty, TupleType) else position)
-    return _tensor("getitem", e, index)
 
 
 @node
@@ -797,34 +736,6 @@ class TupleGetItem(ExprWithOps):
     def __post_init__(self) -> None:
         if type(self.index) is not int:
             set_field(self, "index", int(self.index))
-
-
-_DECIDE: dict[type, Callable[[Any, Any], bool]] = {
-    EQ: lambda a, b: a == b, NE: lambda a, b: a != b, LT: lambda a, b: a < b,
-    LE: lambda a, b: a <= b, GT: lambda a, b: a > b, GE: lambda a, b: a >= b,
-}  # fmt: skip
-
-
-def _truth(e: Any) -> bool:
-    if isinstance(e, (IntImm, FloatImm)):
-        return bool(e.value)
-    decide = _DECIDE.get(type(e))
-    if decide is None:
-        if is_scalar(e) or isinstance(getattr(e, "ty", None), TensorType) or isinstance(e, Call):
-            raise ValueError(
-                "the truth of a symbolic value is not known while the program is built: Python's `and`, `or`, `not`, "
-                "max() and min() cannot take it; use R.logical_and, R.maximum, ... or T.And, T.max, ..."
-            )
-        return True
-    a, b = e.a, e.b
-    if a is b and isinstance(a, Var):
-        return decide(0, 0)
-    if isinstance(a, (IntImm, FloatImm)) and isinstance(b, (IntImm, FloatImm)):
-        return decide(a.value, b.value)
-    raise ValueError(
-        f"cannot decide {e.symbol!r} of symbolic expressions while the program is built; "
-        "use structural_equal for sameness, or supple.sym to prove"
-    )
 
 
 def _dtype_of(e: Any) -> str:
@@ -844,23 +755,3 @@ def _shape_of(e: Any) -> tuple[Expr, ...]:
     if values is None:
         raise AttributeError(f"{type(e).__name__} of type {ty} has no known shape")
     return values
-
-
-def _call(callee: Any, args: tuple[Any, ...]) -> Expr:
-    return Call(callee, tuple(as_expr(a) for a in args))
-
-
-def _astype(value: Any, dtype: str) -> Expr:
-    return cast(dtype, value) if is_scalar(value) else _tensor("astype", value, dtype)
-
-
-BUILD.update(
-    binary=_binary,
-    unary=_unary,
-    tensor=_tensor,
-    getitem=_getitem,
-    truth=_truth,
-    is_scalar=is_scalar,
-    call=_call,
-    astype=_astype,
-)

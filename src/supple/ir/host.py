@@ -11,6 +11,7 @@ Control flow is structured: a `Body` is a tuple of statements, `Branch` holds tw
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -446,32 +447,37 @@ def rewrite(body: Body, change: Callable[[HostStmt], HostStmt]) -> Body:
 
 
 _DEEPEST = 40
+_MOST_SHOWN = 400
 
 
-def show(e: object, depth: int = 0) -> str:
-    """A scalar expression as a reader writes it: ``n + 1``. What is nested too deeply to read is cut to ``...``."""
+def show(e: object) -> str:
+    """A scalar expression as a reader writes it: ``n + 1``. What is too deep or too long to read is cut to ``...``."""
+    return _show(e, 0, itertools.count())
+
+
+def _show(e: object, depth: int, shown: Iterator[int]) -> str:
     if isinstance(e, Var):
         return e.name
     if isinstance(e, (E.IntImm, E.FloatImm)):
         return str(e.value)
-    if depth > _DEEPEST:
+    if depth > _DEEPEST or next(shown) > _MOST_SHOWN:
         return "..."
     if isinstance(e, (E.Min, E.Max)):
-        return f"{type(e).__name__.lower()}({show(e.a, depth + 1)}, {show(e.b, depth + 1)})"
+        return f"{type(e).__name__.lower()}({_show(e.a, depth + 1, shown)}, {_show(e.b, depth + 1, shown)})"
     if isinstance(e, E.BinaryOp) and e.symbol:
-        return f"{_operand(e.a, e, False, depth)} {e.symbol} {_operand(e.b, e, True, depth)}"
+        return f"{_operand(e.a, e, False, depth, shown)} {e.symbol} {_operand(e.b, e, True, depth, shown)}"
     if isinstance(e, E.Cast):
-        return show(e.value, depth + 1)
+        return _show(e.value, depth + 1, shown)
     if isinstance(e, E.Not):
-        return f"not {show(e.a, depth + 1)}"
+        return f"not {_show(e.a, depth + 1, shown)}"
     return type(e).__name__.lower() + "(...)"
 
 
 _STRENGTH = {"or": 0, "and": 1, "==": 2, "!=": 2, "<": 2, "<=": 2, ">": 2, ">=": 2, "+": 3, "-": 3}
 
 
-def _operand(e: object, parent: E.BinaryOp, right: bool, depth: int) -> str:
-    text = show(e, depth + 1)
+def _operand(e: object, parent: E.BinaryOp, right: bool, depth: int, shown: Iterator[int]) -> str:
+    text = _show(e, depth + 1, shown)
     if isinstance(e, E.BinaryOp) and e.symbol:
         mine, outer = _STRENGTH.get(e.symbol, 4), _STRENGTH.get(parent.symbol, 4)
         if mine < outer or (right and mine == outer):

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection
 from typing import Any, TypeVar, dataclass_transform
 
 from supple.base.config import config
+from supple.base.errors import TextTooLongError
 from supple.base.source import Span
 
 N = TypeVar("N", bound="Node")
@@ -136,6 +137,7 @@ _FILLED_BY = {
     "buffer": "supple.sym.buffers",
     "index_map": "supple.sym.index_map",
     "is_base_of": "supple.analysis.graph",
+    "prim_text": "supple.ir.print_style",
     "specialize": "supple.build.functions",
 }
 METHODS: dict[str, Callable[..., Any]] = _Methods()
@@ -174,7 +176,10 @@ class Node:
         return self is other
 
     def __repr__(self) -> str:
-        return self.script()
+        try:
+            return self.script()
+        except TextTooLongError:
+            return f"<{type(self).__name__}, too long to be written out>"
 
 
 @node

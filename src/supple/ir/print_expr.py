@@ -12,11 +12,11 @@ from supple.ir import expr as E
 from supple.ir import graph as G
 from supple.ir.expr import Call, FloatImm, IntImm, Var
 from supple.ir.loop import BufferRegion
-from supple.ir.node import Expr, Type
+from supple.ir.node import Expr, Type, children
 from supple.ir.op import REQUIRED, Op, Param, RelaxText, settled_attrs
 from supple.ir.print_names import Names, float_text, quote
 from supple.ir.print_style import PrintOptions, print_options
-from supple.ir.print_types import TypePrinter
+from supple.ir.print_types import LONG_TEXT, TypePrinter, check_length
 from supple.ir.structural import structural_equal
 from supple.ir.types import BufferType
 from supple.ir.walk import pre_order
@@ -24,6 +24,7 @@ from supple.ir.walk import pre_order
 ATOM = 20
 UNARY = 11
 _MAX_DEPTH = 80  # deeper expressions are cut into named parts: Python's parser nests at most 200 parentheses
+_LONG = 2000  # characters of a part that gets a name if it occurs again
 
 _INFIX: dict[type[Expr], tuple[str, int]] = {
     E.Or: ("or", 1),
@@ -65,6 +66,8 @@ class ExprPrinter(TypePrinter):
         self.quoted = False  # inside a signature: a dimension with symbols is text
         self.constants: list[G.Constant] = []
         self.hoist: Callable[[str], str] | None = None
+        self._parts: dict[int, str] = {}  # parts of the statement that have names, by identity
+        self._shared: tuple[Expr, set[int]] | None = None  # an expression, and its parts that occur more than once
         self.announce: Callable[[Var], None] | None = None  # declares a variable that an expression binds
         self.functions: dict[str, str] = {}  # name of a function of the module -> its name in the text
         self.module = ""  # name of the module that the text is of
@@ -92,7 +95,7 @@ class ExprPrinter(TypePrinter):
                 stack.append((self._steps(child), child, {}))
                 continue
             except StopIteration as stop:
-                text, precedence, depth = self._cut(stop.value)
+                text, precedence, depth = self._cut(stop.value, node, root)
             stack.pop()
             outer, self.owner = self.owner, stack[-1][1] if stack else self.owner
             count = stack[-1][2].get(id(node), 0) if stack else 0
@@ -107,43 +110,76 @@ class ExprPrinter(TypePrinter):
         """Text, precedence and depth of an expression; the stack is explicit, since chains are long."""
         if self.options.marks is not None:
             return self._marked_piece(root)
-        stack: list[tuple[Iterator[Expr], Any]] = []
+        stack: list[tuple[Iterator[Expr], Expr]] = []
         value: Piece | None = None
         steps = self._steps(root)
         try:
             child = next(steps)
         except StopIteration as stop:
-            return self._cut(stop.value)
-        stack.append((steps, None))
+            return self._cut(stop.value, root, root)
+        stack.append((steps, root))
         while True:
             inner = self._steps(child)
             try:
-                child = next(inner)
-                stack.append((inner, None))
+                node, child = child, next(inner)
+                stack.append((inner, node))
                 continue
             except StopIteration as stop:
-                value = self._cut(stop.value)
+                value = self._cut(stop.value, child, root)
             while True:
-                steps = stack[-1][0]
+                steps, node = stack[-1]
                 try:
                     child = steps.send(value)  # type: ignore[attr-defined]
                     break
                 except StopIteration as stop:
                     stack.pop()
-                    value = self._cut(stop.value)
+                    value = self._cut(stop.value, node, root)
                     if not stack:
                         return value
 
-    def _cut(self, piece: Piece) -> Piece:
-        if piece[2] <= _MAX_DEPTH or self.hoist is None or self.quoted:
-            return piece  # in a signature there is no place for statements before
-        return self.hoist(piece[0]), ATOM, 0
+    def _cut(self, piece: Piece, node: Expr, root: Expr) -> Piece:
+        """A part of ``root``, or the name that it gets: where it nests too deep, and where it is long and used more
+        than once (written out, sums of sums of one node with itself have no end)."""
+        text, _, depth = piece
+        if depth <= _MAX_DEPTH and len(text) <= _LONG:
+            return piece
+        if self.hoist is not None and not self.quoted:  # in a signature there is no place for statements before
+            shared = len(text) > _LONG and E.is_scalar(node) and id(node) in self._shared_in(root)
+            if depth > _MAX_DEPTH or shared:
+                name = self.hoist(text)
+                if shared:
+                    self._parts[id(node)] = name
+                return name, ATOM, 0
+        if len(text) > LONG_TEXT:
+            check_length(root)
+        return piece
+
+    def _shared_in(self, root: Expr) -> set[int]:
+        if self._shared is None or self._shared[0] is not root:
+            seen: set[int] = set()
+            again: set[int] = set()
+            for item in pre_order(root):
+                for child in children(item):
+                    (again if id(child) in seen else seen).add(id(child))
+            self._shared = root, again
+        return self._shared[1]
+
+    def forget_parts(self) -> None:
+        """A statement ends: the parts that were named for it get names anew."""
+        self._parts.clear()
+        self._shared = None
 
     def _steps(self, e: Expr) -> Any:
+        if id(e) in self._parts:
+            return self._named(e)
         method = _PRINTERS.get(type(e))
         if method is None:
             method = ExprPrinter._unknown
         return method(self, e)
+
+    def _named(self, e: Expr) -> Any:
+        yield from ()
+        return self._parts[id(e)], ATOM, 0
 
     def _unknown(self, e: Expr) -> Any:
         yield from ()

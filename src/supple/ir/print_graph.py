@@ -105,6 +105,8 @@ class GraphPrinter(LinePrinter):
         for block in body.blocks:
             if isinstance(block, DataflowBlock):
                 self._dataflow(block)
+            elif not block.bindings and self.style.declare_free:
+                continue  # Relax's layout has no text for it
             elif not block.bindings or (previous is not None and not isinstance(previous, DataflowBlock)):
                 self.line("with R.seq():")  # otherwise it would be one block with the one before
                 self.indent += 1
@@ -157,13 +159,16 @@ class GraphPrinter(LinePrinter):
             elif self._stands_alone(binding):
                 self.line(self.value(binding.value))
             else:
-                text = self.value(binding.value)
-                if self.style.bare_tuples and isinstance(binding.value, G.Tuple) and len(binding.value.fields) > 1:
-                    text = text[1:-1]
+                text = self._bare(binding.value, self.value(binding.value))
                 annotation = self._annotation(binding.var, binding.value)
                 self.line(f"{self.names.define(binding.var)}{annotation} = {text}")
         else:
             self.line(f"<{type(binding).__name__}>")
+
+    def _bare(self, value: Expr, text: str) -> str:
+        """The text of a value that is bound: a tuple without parentheses, if the style has it so."""
+        bare = self.style.bare_tuples and isinstance(value, G.Tuple) and len(value.fields) > 1
+        return text[1:-1] if bare else text
 
     def _stands_alone(self, binding: G.VarBinding) -> bool:
         """Whether a binding is written as its value alone: the result is nothing, and nothing uses it."""
@@ -225,7 +230,8 @@ class GraphPrinter(LinePrinter):
             outer, self.owner = self.owner, branch
             text = self.value(result)
             self.owner = outer
-            self.line(f"{target()}{text}")
+            bound = target()
+            self.line(f"{bound}{self._bare(result, text) if bound else text}")
             self.frames.pop()
             self.names.close_scope()
             self.indent -= 1

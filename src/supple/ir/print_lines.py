@@ -58,10 +58,12 @@ class LinePrinter(ExprPrinter):
     def line(self, text: str = "") -> None:
         """Add a line; what comes next may be a statement of the innermost suite."""
         self.lines.append("    " * self.indent + text if text else "")
+        if self._parts:
+            self.forget_parts()
 
     def _hoist(self, text: str) -> str:
         name = self.names.fresh("part")
-        self.line(f"{name} = T.meta_var({text})")
+        self.lines.append("    " * self.indent + f"{name} = T.meta_var({text})")
         return name
 
     def signature(self, name: str, params: list[str], result: str) -> None:

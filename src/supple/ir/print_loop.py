@@ -135,22 +135,27 @@ class LoopPrinter(LinePrinter):
 
     def suite(self, body: Stmt) -> None:
         """The statements of one suite; nested suites are printed from an explicit stack."""
-        stack: list[Any] = [self._suite(body)]
+        stack: list[Any] = [self._suite(body, alone=self.fragment)]
         while stack:
             try:
                 stack.append(self._statement(next(stack[-1])))
             except StopIteration:
                 stack.pop()
 
-    def _suite(self, body: Stmt) -> Iterator[Any]:
+    def _suite(self, body: Stmt, alone: bool = False) -> Iterator[Any]:
         if isinstance(body, SeqStmt) and len(body.seq) != 1:
             if not body.seq:
                 self.line("pass")
             yield from body.seq
             return
-        while self.style.short_forms and isinstance(body, L.AttrStmt):  # alone in its suite: no indentation is needed
+        # the last of its suite needs no indentation, unless it is all that is printed
+        while self.style.short_forms and not alone and isinstance(body, L.AttrStmt):
             self.statement()
-            self.line(f"T.attr({self.attr(body.node)}, {quote(body.attr_key)}, {self.expr(body.value)})")
+            said = f"{quote(body.attr_key)}, {self.expr(body.value)}"
+            if self.style.attr_dict and _is_nothing(body.node):
+                self.line(f"T.attr({{{said.replace(', ', ': ', 1)}}})")
+            else:
+                self.line(f"T.attr({self.attr(body.node)}, {said})")
             body = body.body
             if isinstance(body, SeqStmt) and len(body.seq) != 1:
                 yield from body.seq
@@ -344,6 +349,7 @@ class LoopPrinter(LinePrinter):
         self.expr(condition)
         hoisted = len(self.lines) != before
         del self.lines[before:]
+        self.forget_parts()
         return hoisted
 
     def _assert(self, s: L.AssertStmt) -> Iterator[Any]:
@@ -351,8 +357,17 @@ class LoopPrinter(LinePrinter):
         yield from ()
 
     def _attr(self, s: L.AttrStmt) -> Iterator[Any]:
-        self.line(f"with T.attr({self.attr(s.node)}, {quote(s.attr_key)}, {self.expr(s.value)}):")
-        yield from self._nested(s.body)
+        body: Stmt = s
+        items: list[str] = []
+        while self.style.attr_dict and isinstance(body, L.AttrStmt) and _is_nothing(body.node):
+            items.append(f"{quote(body.attr_key)}: {self.expr(body.value)}")
+            body = body.body
+        if items:
+            self.line(f"with T.attr({{{', '.join(items)}}}):")
+        else:
+            self.line(f"with T.attr({self.attr(s.node)}, {quote(s.attr_key)}, {self.expr(s.value)}):")
+            body = s.body
+        yield from self._nested(body)
 
     def _break(self, s: L.Break) -> Iterator[Any]:
         self.line(self.style.break_loop)
@@ -560,6 +575,11 @@ def _defined(body: Node) -> list[Var]:
 def _used(body: Node) -> list[Node]:
     """Every node below, the types of buffers included."""
     return list(pre_order(body))
+
+
+def _is_nothing(node: Any) -> bool:
+    """Whether an attribute is of no node in particular: 0 stands there."""
+    return node.value == 0 if isinstance(node, IntImm) else type(node) is int and node == 0
 
 
 _STATEMENTS: dict[type[Stmt], Callable[[LoopPrinter, Any], Iterator[Any]]] = {

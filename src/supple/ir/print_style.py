@@ -13,6 +13,7 @@ from typing import Any
 
 from supple.base.registry import did_you_mean
 from supple.ir.access_path import AccessPath
+from supple.ir.node import METHODS
 from supple.ir.print_marks import Marks
 from supple.ir.print_names import RESERVED, plain_number
 from supple.ir.types import FuncType
@@ -39,7 +40,11 @@ class PrintStyle:
     typed_numbers: bool  # a number says its dtype though the operand beside it implies it
     calls_stand_alone: bool  # T.evaluate(f()) is f(), and a call without a result is bound to no name
     default_dtype: str  # of buffers that are made in the text: it is not said
-    counts_named: bool  # a program that is read: the values it names count where those without names are numbered
+    # programs that are read and built
+    counts_named: bool  # the values that a text names count where those without names are numbered
+    joins_dataflow: bool  # dataflow blocks that follow each other are one
+    symbols_in_sight: bool  # a body may name the symbols of its signature without declaring them
+    drops_zeros: bool  # T.evaluate(0) among other statements is left out
     # in what order
     sorted_keys: bool  # dictionaries
     regions_first: bool  # T.reads and T.writes before a block's buffers
@@ -68,6 +73,7 @@ class PrintStyle:
     bare_tuples: bool  # a tuple that is bound stands without parentheses
     infix: bool  # &, |, ^, <<, >> and ~ for the functions of these names
     short_forms: bool  # T.alloc_local, C = A.view(4, 4), A[0:4] = ..., tx = T.launch_thread(...)
+    attr_dict: bool  # T.attr({"key": value}) for attributes of no node
     elif_chains: bool
     remap_runs: bool  # T.axis.remap for each run of plain axes; otherwise for all axes of a block or none
     let: str
@@ -97,6 +103,9 @@ SUPPLE = PrintStyle(
     calls_stand_alone=False,
     default_dtype="",
     counts_named=False,
+    joins_dataflow=False,
+    symbols_in_sight=False,
+    drops_zeros=False,
     sorted_keys=False,
     regions_first=False,
     types_first=False,
@@ -123,6 +132,7 @@ SUPPLE = PrintStyle(
     bare_tuples=False,
     infix=False,
     short_forms=False,
+    attr_dict=False,
     elif_chains=True,
     remap_runs=False,
     let="T.let",
@@ -152,6 +162,9 @@ RELAX = PrintStyle(
     calls_stand_alone=True,
     default_dtype="float32",
     counts_named=True,
+    joins_dataflow=True,
+    symbols_in_sight=True,
+    drops_zeros=True,
     sorted_keys=True,
     regions_first=True,
     types_first=True,
@@ -178,6 +191,7 @@ RELAX = PrintStyle(
     bare_tuples=True,
     infix=True,
     short_forms=True,
+    attr_dict=True,
     elif_chains=False,
     remap_runs=True,
     let="T.let[T.{}]",
@@ -318,3 +332,6 @@ def print_options(style: str | None = None, root: Any = None, **given: Any) -> P
     if made.indent_spaces < 1:
         raise ValueError(f"indent_spaces: expected at least 1, got {made.indent_spaces}")
     return made
+
+
+METHODS["prim_text"] = lambda ty: ty.dtype if default_style().declare_free else repr(ty)  # Relax's str() of it

@@ -5,18 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from supple.base.errors import TextTooLongError
 from supple.base.named_target import NamedTarget
 from supple.ir import graph as G
 from supple.ir import types as Ty
 from supple.ir.expr import FloatImm, IntImm, Var
 from supple.ir.loop import CommReducer, IndexMap
-from supple.ir.node import Expr, Type
+from supple.ir.node import Expr, Type, children
 from supple.ir.print_marks import wrap
 from supple.ir.print_names import Names, float_text, quote
 from supple.ir.print_style import PrintOptions, PrintStyle
 from supple.ir.structural import structural_equal
 from supple.ir.types import BufferType
+from supple.ir.walk import post_order
 from supple.runtime.device import Device
+
+LONG_TEXT = 1 << 16
+"""Characters from which on it is asked whether a text would have an end."""
+_MOST_PARTS = 1 << 20
+
+
+def check_length(whole: Expr | Type) -> None:
+    """Raise `TextTooLongError` for an expression or type that shares parts which text would have to repeat without
+    end."""
+    written: dict[int, int] = {}  # how many parts each part is when nothing is shared
+    for part in post_order(whole):
+        written[id(part)] = 1 + sum(written[id(child)] for child in children(part))
+    if written[id(whole)] > _MOST_PARTS:
+        raise TextTooLongError(
+            f"this {type(whole).__name__} would be written out with {written[id(whole)]} parts: it uses the same ones "
+            "again and again, which text has to repeat; bind them to variables, or save the program as JSON"
+        )
 
 
 class TypePrinter:
@@ -99,6 +118,8 @@ class TypePrinter:
         if ty is None:
             return "None"
         method = _TYPES.get(type(ty))
+        if isinstance(ty, Ty.TupleType) and any(isinstance(field, Ty.TupleType) for field in ty.fields):
+            check_length(ty)
         return self.marked(method(self, ty) if method is not None else f"<{type(ty).__name__}>", ty)
 
     def lone_type(self, ty: Type) -> str:

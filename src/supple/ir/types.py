@@ -10,7 +10,7 @@ from typing import Any
 
 from supple.base.dtypes import check_dtype, is_int, lanes, row
 from supple.base.named_target import NamedTarget
-from supple.ir.node import Expr, Node, Type, as_tuple, ignored, node, set_field
+from supple.ir.node import METHODS, Expr, Node, Type, as_tuple, ignored, node, set_field
 
 SHAPE_OF: dict[str, Callable[[Any], Any]] = {}
 """``"expr"`` makes a shape value of a sequence of ints and scalars, ``"values"`` the tuple of its values.
@@ -39,6 +39,9 @@ class PrimType(Type):
         """Whether an element is of that kind, by DLPack's number, and of that many bits."""
         found = row(self.dtype)
         return found.dlpack == code and found.bits == bits
+
+    def __str__(self) -> str:
+        return str(METHODS["prim_text"](self))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -366,6 +369,9 @@ class BufferType(Type):
                 dtype = getattr(size, "dtype", None)
                 if dtype is None or not is_int(dtype):
                     raise TypeError(f"a buffer's {what} must be integers, got {size}")
+        literal = getattr(self.elem_offset, "value", None)
+        if type(literal) is int and literal == 0:  # the same as to say nothing
+            set_field(self, "elem_offset", None)
 
 
 @node

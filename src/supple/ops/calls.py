@@ -11,7 +11,7 @@ from supple.ir.expr import Call, as_expr
 from supple.ir.graph import UNIT, ExternFunc, GlobalVar, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, Op, Param, RelaxText
-from supple.ir.types import DTensorType, ShapeType, TensorType, TupleType
+from supple.ir.types import DTensorType, PrimType, ShapeType, TensorType, TupleType
 from supple.ops.declare import operator
 from supple.sym.relate import tensor_dims
 from supple.sym.simplify import same_shape
@@ -154,7 +154,11 @@ def destination_call(op: Op, callee: Expr, args: Any, out_ty: Any, tir_vars: Any
 
 
 def _extern(func: str | Expr) -> Expr:
-    return ExternFunc(func) if isinstance(func, str) else func
+    if isinstance(func, str):
+        return ExternFunc(func)
+    if isinstance(getattr(func, "ty", None), (TensorType, ShapeType, TupleType, PrimType)):
+        raise TypeError(f"a packed function is called by its name, got a value of type {getattr(func, 'ty', None)}")
+    return func
 
 
 def call_packed(func: str | Expr, *args: Any, ty_args: Any = None) -> Call:

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from supple.base.errors import DiagnosticError
-from supple.base.registry import Registry
+from supple.base.registry import Registry, did_you_mean
 from supple.ir.expr import DataflowVar, Var
 from supple.ir.graph import DataflowBlock, Function
 from supple.ir.loop import PrimFunc
@@ -52,6 +52,48 @@ class PassInfo:
     __repr__ = __str__
 
 
+OPTIONS = frozenset(
+    {
+        "relax.FuseOps.max_depth",
+        "relax.backend.use_cuda_graph",
+        "relax.fallback_device_type",
+        "relax.lift_transform_params.consume_params",
+        "relax.transform.apply_legalize_ops",
+        "s_tir.HoistExpression",
+        "s_tir.HoistIfThenElse",
+        "s_tir.InjectDoubleBuffer",
+        "s_tir.LoopPartition",
+        "s_tir.instr_siblings",
+        "s_tir.lwp_disable_func_prof",
+        "s_tir.lwp_max_depth",
+        "s_tir.lwp_min_height",
+        "s_tir.reset_start_id",
+        "testing.immutable_module",
+        "tirx.RemoveNoOp",
+        "tirx.StmtSimplify",
+        "tirx.UnrollLoop",
+        "tirx.add_lower_pass",
+        "tirx.debug_keep_trivial_loop",
+        "tirx.disable_assert",
+        "tirx.disable_cse_tir",
+        "tirx.disable_storage_rewrite",
+        "tirx.disable_vectorize",
+        "tirx.enable_buffer_level_predication",
+        "tirx.enable_debug",
+        "tirx.enable_fast_math",
+        "tirx.instrument_bound_checkers",
+        "tirx.instrument_lwp",
+        "tirx.is_entry_func",
+        "tirx.merge_static_smem",
+        "tirx.noalias",
+        "tirx.s_tir.ldg32",
+        "tirx.use_async_copy",
+        "tirx.vtcm_capacity",
+    }
+)
+"""The options that Relax's passes know. They are taken from scripts that have them; a name beside them is a mistake."""
+
+
 class PassContext:
     """Settings for the passes that run inside ``with PassContext(...):``.
 
@@ -77,6 +119,9 @@ class PassContext:
         self.disabled_pass = list(disabled_pass or ())
         self.instruments = list(instruments or ())
         self.config = dict(config or {})
+        for name in self.config:
+            if name not in OPTIONS:
+                raise AttributeError(f"PassContext: there is no option {name!r}{did_you_mean(name, OPTIONS)}")
 
     def __enter__(self) -> PassContext:
         self._begin()

@@ -281,6 +281,8 @@ def _widened(index: Expr, made: Mapping[int, Expr]) -> Expr:
     stack: list[tuple[Expr, bool]] = [(index, False)]
     while stack:
         node, expanded = stack.pop()
+        if id(node) in done:
+            continue
         if id(node) in made:
             done[id(node)] = made[id(node)]
         elif isinstance(node, E.Cast) and id(node.value) in made and node.dtype == "int64":

@@ -108,6 +108,8 @@ class GraphParser(SymbolEvaluator):
         """The module's virtual device that ``"kind:index:scope"`` names, or one of its own where there are none."""
         wanted = VDevice.parse(text)
         known = [] if self.module is None else self.module.infos.get("vdevice", [])
+        if not known and default_style().joins_dataflow:
+            raise TypeError(f"the module has no virtual device {text!r}: I.module_global_infos declares them")
         if not known:
             return wanted
         same_kind = [d for d in known if wanted.kind in ("vdevice", d.kind)]  # "vdevice:2" counts all of them

@@ -438,11 +438,14 @@ def _with_init(p: LoopState, target: AsName | None) -> Scope:
     return None
 
 
-def _with_attr(p: LoopState, target: AsName | None, node: Any, attr_key: Any, value: Any) -> Scope:
-    made = _attr_of(node, attr_key, value)
+def _with_attr(p: LoopState, target: AsName | None, node: Any, attr_key: Any = None, value: Any = None) -> Scope:
+    items = [(0, *item) for item in node.items()] if isinstance(node, dict) else [(node, attr_key, value)]
+    made = [_attr_of(*item) for item in items]
     with p.scope():
         body = yield None
-    return AttrStmt(made[0], made[1], made[2], body)
+    for of, key, held in reversed(made):
+        body = AttrStmt(of, key, held, body)
+    return body
 
 
 def _with_seq(p: LoopState, target: AsName | None) -> Scope:

@@ -14,6 +14,7 @@ from supple.base.errors import NotSupportedError, TypeCheckError
 from supple.base.registry import did_you_mean
 from supple.ir.expr import (
     Broadcast,
+    BufferLoad,
     Call,
     Var,
     as_expr,
@@ -24,6 +25,7 @@ from supple.ir.expr import (
     scalar_dtype,
 )
 from supple.ir.loop import (
+    AllocBuffer,
     AssertStmt,
     Bind,
     Break,
@@ -37,7 +39,8 @@ from supple.ir.loop import (
     buffer_type,
 )
 from supple.ir.node import Expr, Stmt, Type
-from supple.ir.types import PointerType, PrimType, prim_type
+from supple.ir.types import BufferType, PointerType, PrimType, prim_type
+from supple.script.cells import changing_names
 from supple.script.evaluate import Environment, describe
 from supple.script.forms import Declaration, DtypeForm, Form, FormCall, Fresh, as_name
 from supple.script.loop_buffers import buffer_from, buffer_view, region_index, store_index
@@ -82,6 +85,7 @@ class LoopParser(LoopState):
         self.attrs, self.said_attrs = dict(attrs), set()
         self.add_root = root_block
         self.declared = declared_symbols(node.body)
+        self.changing = changing_names(node.body)
         self._signature(node)
         body = self._root(node)
         ret_ty = self._return_type(node)
@@ -407,14 +411,40 @@ class LoopParser(LoopState):
         elif isinstance(value, Expr) and not is_buffer(value):
             raise self.error(node, f"{describe(value)} cannot be named here")
         else:
+            if is_buffer(value):
+                self._check_rebinding(target)
             self.define(target.id, value)
 
     def let(self, target: ast.Name, value: Expr, dtype: str | None = None) -> None:
-        """Bind a name to a scalar for the statements that follow."""
+        """Bind a name to a scalar for the statements that follow; one that changes is a buffer of one element."""
+        if target.id in self.changing:
+            self._set_cell(target, value, dtype or scalar_dtype(value))
+            return
         self._check_rebinding(target)
         var = Var(target.id, prim_type(dtype or scalar_dtype(value)), span=self.span(target))
         self.define(target.id, var)
         self.emit(Bind(var, value), target)
+
+    def _set_cell(self, target: ast.Name, value: Expr, dtype: str) -> None:
+        span, at = self.span(target), (const(0, "int32"),)
+        cell = next((s[target.id] for s in reversed(self.scopes) if target.id in s), None)
+        if not (isinstance(cell, BufferLoad) and id(cell) in self.cells):
+            self._check_rebinding(target)
+            buffer = Var(target.id, BufferType((const(1, "int32"),), dtype, "local"), span=span)
+            cell = BufferLoad(buffer, at, span=span)
+            self.cells[id(cell)] = cell
+            self.define(target.id, cell)
+            self.emit(AllocBuffer(buffer), target)
+        if scalar_dtype(value) != scalar_dtype(cell):
+            raise self.error(
+                target,
+                f"{target.id!r} changes its dtype",
+                expected=scalar_dtype(cell),
+                actual=scalar_dtype(value),
+                hint=f'convert the value: T.Cast("{scalar_dtype(cell)}", value)',
+                rule="store_dtype",
+            )
+        self.emit(BufferStore(cell.buffer, value, at), target)
 
     def _check_rebinding(self, target: ast.Name) -> None:
         """In Python an inner assignment would change the outer name; here it would not: refuse what reads so."""
@@ -473,15 +503,18 @@ class LoopParser(LoopState):
             )
 
     def _augmented(self, statement: ast.AugAssign) -> None:
-        if not isinstance(statement.target, ast.Subscript):
-            raise self.error(
-                statement, "a name cannot change", hint="only buffer elements can: A[i] += x", rule="rebind"
-            )
-        load = ast.Subscript(statement.target.value, statement.target.slice, ast.Load())
-        ast.copy_location(load, statement.target)
+        target = statement.target
+        load: ast.expr
+        if isinstance(target, ast.Name):
+            load = ast.Name(target.id, ast.Load())
+        elif isinstance(target, ast.Subscript):
+            load = ast.Subscript(target.value, target.slice, ast.Load())
+        else:
+            raise self.error(statement, "only names and buffer elements change: A[i] += x", rule="rebind")
+        ast.copy_location(load, target)
         operation = ast.BinOp(load, statement.op, statement.value)
         ast.copy_location(operation, statement)
-        self.store(statement.target, self.evaluate(operation), statement.value)
+        self.assign(target, self.evaluate(operation), statement.value)
 
     def store(self, target: ast.Subscript, value: Any, node: ast.expr) -> None:
         """``buffer[indices] = value``; the value is converted to the buffer's dtype."""

@@ -15,6 +15,8 @@ from supple.base.errors import TypeCheckError
 from supple.base.named_target import NamedTarget
 from supple.base.source import Span
 from supple.ir.expr import (
+    BufferLoad,
+    IntImm,
     Var,
     const,
     is_scalar,
@@ -24,12 +26,14 @@ from supple.ir.expr import (
 from supple.ir.loop import (
     AllocBuffer,
     BufferRegion,
+    Evaluate,
     ForKind,
     IterVar,
     MatchBufferRegion,
     SeqStmt,
 )
 from supple.ir.node import Expr, Node, Stmt
+from supple.ir.print_style import default_style
 from supple.ir.types import prim_type
 from supple.runtime.device import Device
 from supple.script.evaluate import Environment, describe
@@ -122,7 +126,13 @@ class Suite:
 
 def join(statements: list[Stmt]) -> Stmt:
     """Several statements as one, without flattening: text that spells out a nested sequence keeps it."""
+    if len(statements) > 1 and default_style().drops_zeros:
+        statements = [s for s in statements if not _is_zero(s)] or statements[:1]
     return statements[0] if len(statements) == 1 else SeqStmt(tuple(statements))
+
+
+def _is_zero(statement: Stmt) -> bool:
+    return isinstance(statement, Evaluate) and isinstance(statement.value, IntImm) and statement.value.value == 0
 
 
 class LoopState(SymbolEvaluator):
@@ -140,6 +150,8 @@ class LoopState(SymbolEvaluator):
         self.matched: dict[int, Var] = {}  # handle parameter -> the buffer that it became
         self.ranges: dict[int, tuple[Expr, Expr]] = {}  # loop variable -> min, extent
         self.block_vars: set[int] = set()
+        self.changing: set[str] = set()  # names of scalars that the function changes
+        self.cells: dict[int, BufferLoad] = {}  # what they stand for: the element of a buffer
         self.attrs: dict[str, Any] = {}
         self.said_attrs: set[str] = set()
         self.threads: dict[int, EnvThread] = {}  # loop variable -> the thread axis that it was launched for

@@ -11,6 +11,7 @@ from supple.base.errors import DiagnosticError
 from supple.base.source import Span
 from supple.ir.expr import Var, const, is_scalar, scalar_dtype
 from supple.ir.node import Expr
+from supple.ir.print_style import default_style
 from supple.ir.types import prim_type
 from supple.script.evaluate import Environment, Evaluator
 from supple.script.forms import Fresh, MetaVar
@@ -75,6 +76,8 @@ class SymbolEvaluator(Evaluator):
         if self.may_define and (node.id in self.symbols or node.id in self.quoted):
             return self.symbol(node.id, self.span(node))  # a signature that also names it as text
         if node.id in self.symbols and not self.may_define:
+            if default_style().symbols_in_sight:
+                return self.symbol(node.id, self.span(node))
             raise self.error(
                 node,
                 f"undefined variable {node.id!r}",

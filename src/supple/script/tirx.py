@@ -15,7 +15,7 @@ from supple.ir import intrinsics as _intrinsics
 from supple.ir.expr import ExprLike, as_expr, match_dtypes, scalar_dtype
 from supple.ir.loop import CommReducer, IndexMap
 from supple.ir.node import Expr
-from supple.ir.op import OPS
+from supple.ir.op import OPS, Op
 from supple.ir.types import PointerType, prim_type
 from supple.script.entry import LoopDecorator, MacroForm
 from supple.script.forms import DtypeForm, Form, MetaVar, as_dtype
@@ -227,6 +227,13 @@ def infinity(dtype: Any) -> Expr:
 def call_extern(dtype: Any, name: Any, *args: ExprLike) -> Expr:
     """A call of a native function: ``T.call_extern("int32", "name", a, b)``."""
     return _intrinsics.call_extern("call_extern", as_dtype(dtype, "T.call_extern"), name, *args)
+
+
+def call_intrin(dtype: Any, func_name: Any, *args: Any) -> Expr:
+    """The call of an intrinsic by its name (``"tirx.exp"``), with the dtype of its result said."""
+    of = func_name if isinstance(func_name, Expr) else Op.get(str(func_name))
+    given = tuple(a if isinstance(a, Expr) else _expr.const(a) for a in args)
+    return _expr.Call(of, given, {}, (), prim_type(as_dtype(dtype, "T.call_intrin")))
 
 
 def call_pure_extern(dtype: Any, name: Any, *args: ExprLike) -> Expr:

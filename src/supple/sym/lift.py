@@ -14,9 +14,6 @@ from supple.sym.facts import FactBounds, dtype_interval
 from supple.sym.poly import Atom, Poly
 from supple.sym.terms import Terms, intrinsic_name, is_index, operands
 
-MAX_TERMS = 256
-"""Products and powers with more terms than this stay as they were written."""
-
 
 def opaque(e: Expr) -> Poly:
     """The polynomial of an expression that is looked at from outside only."""
@@ -90,27 +87,33 @@ def _widens(e: E.Cast) -> bool:
 
 
 def _sum_leaves(e: Expr) -> list[tuple[Expr, int]]:
-    """The summands of a chain of ``+`` and ``-``, in order, each with its sign."""
-    found: list[tuple[Expr, int]] = []
-    stack = [(e, 1)]
+    """The different summands of a chain of ``+`` and ``-``, in order, each with how often it is added."""
+    order: list[Expr] = []  # the sums of the chain, those that use one after it
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(e, False)]
+    leaves: list[Expr] = []
     while stack:
-        current, sign = stack.pop()
-        if isinstance(current, (E.Add, E.Sub)):
-            stack.append((current.b, sign if isinstance(current, E.Add) else -sign))
-            stack.append((current.a, sign))
-        else:
-            found.append((current, sign))
-    return found
+        current, expanded = stack.pop()
+        if expanded:
+            order.append(current)
+        elif id(current) not in seen:
+            seen.add(id(current))
+            if isinstance(current, (E.Add, E.Sub)):
+                stack += [(current, True), (current.b, False), (current.a, False)]
+            else:
+                leaves.append(current)
+    counts = {id(e): 1}
+    for current in reversed(order):
+        assert isinstance(current, (E.Add, E.Sub))
+        count = counts[id(current)]
+        counts[id(current.a)] = counts.get(id(current.a), 0) + count
+        counts[id(current.b)] = counts.get(id(current.b), 0) + (count if isinstance(current, E.Add) else -count)
+    return [(leaf, counts[id(leaf)]) for leaf in leaves]
 
 
 def _product(e: Expr, a: Poly, b: Poly, _: FactBounds) -> Poly:
-    if len(a.terms) * len(b.terms) > MAX_TERMS or _degree(a) + _degree(b) > 16:
-        return opaque(e)
-    return a * b
-
-
-def _degree(p: Poly) -> int:
-    return max((len(m) for m in p.terms), default=0)
+    made = P.product(a, b)
+    return opaque(e) if made is None else made
 
 
 def _floordiv(e: Expr, a: Poly, b: Poly, bounds: FactBounds) -> Poly:

@@ -251,6 +251,26 @@ def _powers(monomial: Monomial) -> Iterable[tuple[int, int]]:
     return [(identifier, monomial.count(identifier)) for identifier in dict.fromkeys(monomial)]
 
 
+MAX_TERMS = 256
+MAX_DEGREE = 16
+MAX_BITS = 256
+
+
+def product(a: Poly, b: Poly) -> Poly | None:
+    """``a * b``; None where it is no form to reckon with: too many terms or factors, or numbers that no dtype holds."""
+    if len(a.terms) * len(b.terms) > MAX_TERMS or _degree(a) + _degree(b) > MAX_DEGREE:
+        return None
+    return None if _bits(a) + _bits(b) > MAX_BITS else a * b
+
+
+def _degree(p: Poly) -> int:
+    return max((len(m) for m in p.terms), default=0)
+
+
+def _bits(p: Poly) -> int:
+    return max((c.bit_length() for c in p.terms.values()), default=0)
+
+
 def _power(interval: Interval, power: int) -> Interval:
     result: Interval = (1, 1)
     for _ in range(power):
@@ -260,10 +280,15 @@ def _power(interval: Interval, power: int) -> Interval:
     return result
 
 
+_ENORMOUS = 1 << 256
+
+
 def mul_intervals(a: Interval, b: Interval) -> Interval:
-    """The product of two intervals (0 * inf is 0: the infinity stands for arbitrarily large finite values)."""
+    """The product of two intervals (0 * inf is 0: the infinity stands for arbitrarily large finite values). What no
+    dtype holds by far is infinite: squares of squares would soon be numbers too long to reckon with."""
     products: list[float] = [0 if x == 0 or y == 0 else x * y for x in a for y in b]
-    return min(products), max(products)
+    low, high = min(products), max(products)
+    return (-math.inf if low < -_ENORMOUS else low), (math.inf if high > _ENORMOUS else high)
 
 
 def _floordiv_interval(a: Interval, b: Interval) -> Interval:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from supple.ir.expr import IntImm, Var
 from supple.ir.graph import Function, ShapeExpr
@@ -45,9 +45,10 @@ def assignable(actual: Type | None, expected: Type) -> bool | None:
     if isinstance(expected, TensorType):
         return _tensor_assignable(actual, expected)
     if isinstance(expected, TupleType):
-        if not isinstance(actual, TupleType) or len(actual.fields) != len(expected.fields):
+        pairs = list(_below_tuples(actual, expected))
+        if any(isinstance(e, TupleType) for _, e in pairs):
             return False
-        return _all(assignable(a, e) for a, e in zip(actual.fields, expected.fields, strict=True))
+        return _all(assignable(a, e) for a, e in pairs)
     if isinstance(expected, ShapeType):
         return _shape_assignable(actual, expected)
     if isinstance(expected, PrimType):
@@ -62,6 +63,22 @@ def assignable(actual: Type | None, expected: Type) -> bool | None:
         )
         return _all((same_place, assignable(actual.tensor_ty, expected.tensor_ty)))
     return False
+
+
+def _below_tuples(a: Type | None, b: Type | None) -> Iterator[tuple[Type | None, Type]]:
+    """Where two types have tuples of one length, the types in them (at any depth), each pair once: tuples of tuples
+    may share theirs without end. Where they do not, the two."""
+    seen: set[tuple[int, int]] = set()
+    stack = [(a, b)]
+    while stack:
+        x, y = stack.pop()
+        if (id(x), id(y)) in seen or y is None:
+            continue
+        seen.add((id(x), id(y)))
+        if isinstance(x, TupleType) and isinstance(y, TupleType) and len(x.fields) == len(y.fields):
+            stack.extend(reversed(list(zip(x.fields, y.fields, strict=True))))
+        else:
+            yield x, y
 
 
 def _tensor_assignable(actual: Type, expected: TensorType) -> bool | None:
@@ -130,9 +147,11 @@ def unify(formal: Type, actual: Type | None, mapping: dict[Var, Expr]) -> bool |
 
 
 def _bind(formal: Type, actual: Type | None, mapping: dict[Var, Expr]) -> None:
-    if isinstance(formal, TupleType) and isinstance(actual, TupleType) and len(formal.fields) == len(actual.fields):
-        for f, a in zip(formal.fields, actual.fields, strict=True):
-            _bind(f, a, mapping)
+    for a, f in _below_tuples(actual, formal):
+        _bind_dims(f, a, mapping)
+
+
+def _bind_dims(formal: Type, actual: Type | None, mapping: dict[Var, Expr]) -> None:
     wanted: tuple[Expr, ...] | None = None
     given: tuple[Expr, ...] | None = None
     if isinstance(formal, TensorType) and isinstance(actual, TensorType):
@@ -163,16 +182,21 @@ def defined_symbols(types: Iterable[Type | None]) -> list[Var]:
 
 
 def _outside_functions(ty: Type) -> list[Var]:
-    if isinstance(ty, FuncType):
-        return []
-    if isinstance(ty, TupleType):
-        return [symbol for field in ty.fields for symbol in _outside_functions(field)]
-    return free_symbols(ty)
+    parts = [part for _, part in _below_tuples(ty, ty) if not isinstance(part, FuncType)]
+    return [symbol for part in parts for symbol in free_symbols(part)]
 
 
 def erase(ty: Type, known: Iterable[Var]) -> Type:
     """The type without symbols that are not ``known``: such a shape degrades to its rank."""
     allowed = {id(v) for v in known}
+    return _erase(ty, allowed, {})
+
+
+def _erase(ty: Type, allowed: set[int], done: dict[int, Type]) -> Type:
+    if isinstance(ty, TupleType):
+        if id(ty) not in done:
+            done[id(ty)] = TupleType(tuple(_erase(field, allowed, done) for field in ty.fields))
+        return done[id(ty)]
 
     def closed(values: Iterable[Expr]) -> bool:
         return all(id(s) in allowed for value in values for s in free_symbols(value))
@@ -184,13 +208,25 @@ def erase(ty: Type, known: Iterable[Var]) -> Type:
         return ty if dims is None or closed(dims) else TensorType(None, ty.dtype, ty.ndim, ty.vdevice)
     if isinstance(ty, ShapeType):
         return ty if ty.values is None or closed(ty.values) else ShapeType(None, ty.ndim)
-    if isinstance(ty, TupleType):
-        return TupleType(tuple(erase(field, known) for field in ty.fields))
     return ty
 
 
 def common(a: Type | None, b: Type | None) -> Type:
     """The most precise type that both are assignable to (the type of ``if a else b``)."""
+    return _common(a, b, {})
+
+
+def _common(a: Type | None, b: Type | None, done: dict[tuple[int, int], Type]) -> Type:
+    if not (isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.fields) == len(b.fields)):
+        return _common_below(a, b)
+    made = done.get((id(a), id(b)))
+    if made is None:
+        made = TupleType(tuple(_common(x, y, done) for x, y in zip(a.fields, b.fields, strict=True)))
+        done[id(a), id(b)] = made
+    return made
+
+
+def _common_below(a: Type | None, b: Type | None) -> Type:
     if a is None or b is None:
         return AnyType()
     if isinstance(a, TensorType) and isinstance(b, TensorType):
@@ -205,8 +241,6 @@ def common(a: Type | None, b: Type | None) -> Type:
         if a.values is not None and b.values is not None and same_shape(a.values, b.values) is True:
             return a
         return ShapeType(None, a.ndim if a.ndim == b.ndim else -1)
-    if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.fields) == len(b.fields):
-        return TupleType(tuple(common(x, y) for x, y in zip(a.fields, b.fields, strict=True)))
     if isinstance(a, PrimType) and isinstance(b, PrimType) and a.dtype == b.dtype:
         return a
     if isinstance(a, StringType) and isinstance(b, StringType):

@@ -25,10 +25,10 @@ UNBOUNDED: Interval = (-math.inf, math.inf)
 NON_NEGATIVE: Interval = (0, math.inf)
 """What is known of a shape's symbol."""
 
-_POLY: dict[type, Callable[[Poly, Poly, Bounds], Poly]] = {
+_POLY: dict[type, Callable[[Poly, Poly, Bounds], Poly | None]] = {
     E.Add: lambda a, b, _: a + b,
     E.Sub: lambda a, b, _: a - b,
-    E.Mul: lambda a, b, _: a * b,
+    E.Mul: lambda a, b, _: P.product(a, b),
     E.FloorDiv: P.floordiv,
     E.FloorMod: P.floormod,
     E.Min: P.minimum,
@@ -57,12 +57,17 @@ def to_poly(e: Expr, bounds: Bounds) -> Poly:
                 stack.append((current, True))
                 stack.extend((operand, False) for operand in operands)
             elif kind in _POLY:
-                done[id(current)] = _POLY[kind](done[id(operands[0])], done[id(operands[1])], bounds)
+                made = _POLY[kind](done[id(operands[0])], done[id(operands[1])], bounds)
+                done[id(current)] = _opaque_poly(current) if made is None else made
             else:
                 done[id(current)] = done[id(operands[0])]
         else:
-            done[id(current)] = P.of_atom(Atom("opaque", opaque=_representative(current)))
+            done[id(current)] = _opaque_poly(current)
     return done[id(e)]
+
+
+def _opaque_poly(e: Expr) -> Poly:
+    return P.of_atom(Atom("opaque", opaque=_representative(e)))
 
 
 _representing = threading.RLock()  # comparing nodes may ask for the representative of their parts
@@ -98,15 +103,19 @@ def _literal(value: int, dtype: str) -> IntImm:
 
 
 def from_poly(p: Poly, dtype: str = "int64") -> Expr:
-    """An expression with that canonical form; ``%`` where it can be read off."""
+    """An expression with that canonical form; ``%`` where it can be read off. What occurs again is one node."""
+    return _from_poly(p, dtype, {})
+
+
+def _from_poly(p: Poly, dtype: str, atoms: dict[int, Expr]) -> Expr:
     p, mods = P.split_mods(p)
     terms: list[tuple[Expr, int]] = []
     for monomial, coefficient in P.ordered(p):
-        factors = [_from_atom(P.atom_of(identifier), dtype) for identifier in P.factors_of(monomial)]
+        factors = [_from_atom(identifier, dtype, atoms) for identifier in P.factors_of(monomial)]
         if factors:
             terms.append((functools.reduce(E.Mul, factors), coefficient))
     for dividend, divisor, factor in mods:
-        terms.append((E.FloorMod(from_poly(dividend, dtype), _literal(divisor, dtype)), factor))
+        terms.append((E.FloorMod(_from_poly(dividend, dtype, atoms), _literal(divisor, dtype)), factor))
     terms.sort(key=lambda term: term[1] < 0)  # positive terms first: m - n, not n * -1 + m
     result: Expr | None = None
     for product, coefficient in terms:
@@ -127,14 +136,17 @@ def from_poly(p: Poly, dtype: str = "int64") -> Expr:
 _BUILD: dict[str, type[E.BinaryOp]] = {"floordiv": E.FloorDiv, "floormod": E.FloorMod, "min": E.Min, "max": E.Max}
 
 
-def _from_atom(atom: Atom, dtype: str) -> Expr:
-    if atom.kind == "var":
-        assert atom.var is not None
-        return E.cast(dtype, atom.var)
-    if atom.kind == "opaque":
-        assert atom.opaque is not None
-        return E.cast(dtype, atom.opaque)
-    return _BUILD[atom.kind](*(from_poly(arg, dtype) for arg in atom.args))
+def _from_atom(identifier: int, dtype: str, atoms: dict[int, Expr]) -> Expr:
+    made = atoms.get(identifier)
+    if made is None:
+        atom = P.atom_of(identifier)
+        whole = atom.var if atom.kind == "var" else atom.opaque
+        if whole is not None:
+            made = E.cast(dtype, whole)
+        else:
+            made = _BUILD[atom.kind](*(_from_poly(arg, dtype, atoms) for arg in atom.args))
+        atoms[identifier] = made
+    return made
 
 
 class Analyzer:

@@ -73,8 +73,13 @@ _EXPAND: dict[str, Callable[[Any], list[Event]]] = {
 def operands(value: Expr) -> Iterator[Expr]:
     """The leaves that a binding's value uses directly: variables, constants, functions; not what branches contain."""
     stack: list[Expr] = [value]
+    entered: set[int] = set()  # a part that is used twice uses no more than once
     while stack:
         current = stack.pop()
+        if not isinstance(current, Var):
+            if id(current) in entered:
+                continue
+            entered.add(id(current))
         if isinstance(current, Call) and not is_scalar(current):
             if isinstance(current.op, Expr):
                 stack.append(current.op)

@@ -25,7 +25,7 @@ from supple.ir.loop import (
     While,
     buffer_type,
 )
-from supple.ir.node import Node, children
+from supple.ir.node import Expr, Node, children
 from supple.ir.types import BufferType, PrimType
 from supple.ir.walk import free_symbols, post_order, statements
 
@@ -48,11 +48,8 @@ def loop_variables_are_defined(func: PrimFunc) -> Iterator[DiagnosticError]:
         if leave:
             defined.difference_update(introduced.pop(id(current)))
             continue
-        if isinstance(current, Var):
-            if id(current) not in defined:
-                defined.add(id(current))  # report it once
-                what = "buffer" if isinstance(current.ty, BufferType) else "variable"
-                yield DiagnosticError(f"the {what} {current.name} is not defined", current.span, rule="undefined")
+        if isinstance(current, Expr):
+            yield from _check_uses(current, defined)
             continue
         before, new, after = _scoping(current)
         introduced[id(current)] = [id(v) for v in new if id(v) not in defined]
@@ -67,12 +64,32 @@ def loop_variables_are_defined(func: PrimFunc) -> Iterator[DiagnosticError]:
 
 
 def _check_uses(e: Node, defined: set[int]) -> Iterator[DiagnosticError]:
-    """Undefined variables in an expression that is evaluated before its statement's own variables exist."""
-    bound = {id(n.var) for n in post_order(e) if isinstance(n, Let)}
-    for found in post_order(e):
-        if isinstance(found, Var) and id(found) not in defined and id(found) not in bound:
-            defined.add(id(found))
-            yield DiagnosticError(f"the variable {found.name} is not defined", found.span, rule="undefined")
+    """Variables of an expression that neither what is around it nor a ``let`` in it defines where they are used."""
+    nodes = list(post_order(e))
+    lets = {id(n.var) for n in nodes if isinstance(n, Let)} - defined
+    outside = {id(n) for n in nodes if isinstance(n, Var)} - lets
+    if lets:
+        outside |= _used_outside(nodes, lets)
+    for found in nodes:
+        if isinstance(found, Var) and id(found) in outside and id(found) not in defined:
+            defined.add(id(found))  # report it once
+            what = "buffer" if isinstance(found.ty, BufferType) else "variable"
+            yield DiagnosticError(f"the {what} {found.name} is not defined", found.span, rule="undefined")
+
+
+def _used_outside(nodes: list[Node], lets: set[int]) -> set[int]:
+    """Which variables of ``let`` are used outside their bodies, seen from the last of the nodes, which are in post
+    order: what is shared is inside for one that uses it and outside for another."""
+    free: dict[int, frozenset[int]] = {}
+    nothing: frozenset[int] = frozenset()
+    for current in nodes:
+        if isinstance(current, Var):
+            free[id(current)] = frozenset({id(current)}) & lets
+        elif isinstance(current, Let):
+            free[id(current)] = free[id(current.value)] | (free[id(current.body)] - {id(current.var)})
+        else:
+            free[id(current)] = nothing.union(*(free[id(child)] for child in children(current)))
+    return set(free[id(nodes[-1])])
 
 
 def _scoping(current: Node) -> tuple[list[Node], list[Var], list[Node]]:
@@ -88,8 +105,6 @@ def _scoping(current: Node) -> tuple[list[Node], list[Var], list[Node]]:
         inner: list[Node] = [m.source for m in current.match_buffers]
         inner += [*current.reads, *current.writes, *([current.init] if current.init is not None else []), current.body]
         return domains, new, inner
-    if isinstance(current, Let):
-        return [current.value], [current.var], [current.body]
     if isinstance(current, Bind):
         return [current.value], [current.var], []
     if isinstance(current, AllocBuffer):

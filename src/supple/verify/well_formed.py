@@ -288,10 +288,13 @@ def values_are_in_normal_form(mod: IRModule, func: Function) -> Iterator[Fault]:
             continue
         parts = value.args if isinstance(value, Call) else (value,)
         stack = list(parts)
+        entered: set[int] = set()
         while stack:
             part = stack.pop()
             if isinstance(part, Tuple):
-                stack.extend(part.fields)
+                if id(part) not in entered:
+                    entered.add(id(part))
+                    stack.extend(part.fields)
             elif part is not value and isinstance(part, (TupleGetItem, If)):
                 yield _fault("an operand is not in normal form: bind it to a variable", part.span or item.span, "anf")
             elif part is not value and isinstance(part, Call) and not isinstance(part.ty, PrimType):
