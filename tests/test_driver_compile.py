@@ -14,6 +14,7 @@ from supple.driver import PIPELINE
 from supple.error import DiagnosticError, NotSupportedError
 from supple.ir.expr import Var
 from supple.ir.graph import Function, SeqExpr
+from supple.script import from_source
 from supple.script import tirx as T
 
 
@@ -154,3 +155,36 @@ def test_loop_functions_alone():
     y = np.zeros(4, "f4")
     machine(public_loop)["public_loop"](np.ones(4, "f4"), y)
     np.testing.assert_array_equal(y, [2, 2, 2, 2])
+
+
+def test_an_executable_calls_main_or_its_only_function() -> None:
+    source = """
+from supple.script import ir as I, relax as R, tirx as T
+
+@I.ir_module
+class M:
+    @R.function
+    def {first}(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+        return R.add(x, x)
+
+    @R.function
+    def {second}(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+        return R.negative(x)
+"""
+    x = np.ones(2, "float32")
+    np.testing.assert_array_equal(supple.compile(from_source(source.format(first="f", second="main")))(x), -x)
+    with pytest.raises(TypeError, match=r"expected main, or one function alone, found f, g; .*executable\['f'\]"):
+        supple.compile(from_source(source.format(first="f", second="g")))(x)
+    loops = from_source(
+        """
+from supple.script import tirx as T
+
+@T.prim_func
+def add_one(A: T.Buffer((2,), "float32"), B: T.Buffer((2,), "float32")):
+    for i in range(2):
+        B[i] = A[i] + T.float32(1)
+"""
+    )
+    out = np.zeros(2, "float32")
+    supple.compile(loops)(x, out)
+    np.testing.assert_array_equal(out, x + 1)

@@ -7,8 +7,7 @@ import pytest
 import supple
 from supple import relax
 from supple.analysis.graph import get_var2val
-from supple.analysis.patterns import (
-    PatternContext,
+from supple.analysis.pattern_makers import (
     has_dtype,
     is_call_packed,
     is_call_tir,
@@ -21,6 +20,9 @@ from supple.analysis.patterns import (
     is_var,
     make_fused_bias_activation_pattern,
     wildcard,
+)
+from supple.analysis.patterns import (
+    PatternContext,
 )
 from supple.base.errors import RegistryError
 from supple.ir.graph import Function

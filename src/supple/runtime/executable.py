@@ -83,6 +83,16 @@ class Executable:
     def __contains__(self, name: object) -> bool:
         return name in self._functions
 
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Call ``main``, or the only function there is; raises ``TypeError`` where it is not clear which."""
+        names = self.functions
+        if "main" not in self._functions and len(names) != 1:
+            raise TypeError(
+                f"no function to call: expected main, or one function alone, found {', '.join(names) or 'none'}; "
+                f"take one by its name, as in executable[{names[0] if names else 'main'!r}]"
+            )
+        return self["main" if "main" in self._functions else names[0]](*args, **named)
+
     def export_library(self, file_name: str | os.PathLike[str], **options: Any) -> None:
         """Write the compiled module to a file, which `load_module` reads on machines of the same kind.
 

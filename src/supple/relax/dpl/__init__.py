@@ -1,5 +1,24 @@
 """``relax.dpl``: matching and rewriting dataflow by pattern. Only re-exports."""
 
+from supple.analysis.pattern_makers import (
+    has_attr,
+    has_dtype,
+    is_call_dps_packed,
+    is_call_packed,
+    is_call_tir,
+    is_const,
+    is_dfv,
+    is_expr,
+    is_gv,
+    is_op,
+    is_shape,
+    is_tuple,
+    is_tuple_get_item,
+    is_var,
+    make_fused_bias_activation_pattern,
+    reject,
+    wildcard,
+)
 from supple.analysis.patterns import (
     AndPattern,
     AttrPattern,
@@ -27,23 +46,6 @@ from supple.analysis.patterns import (
     UnorderedTuplePattern,
     VarPattern,
     WildcardPattern,
-    has_attr,
-    has_dtype,
-    is_call_dps_packed,
-    is_call_packed,
-    is_call_tir,
-    is_const,
-    is_dfv,
-    is_expr,
-    is_gv,
-    is_op,
-    is_shape,
-    is_tuple,
-    is_tuple_get_item,
-    is_var,
-    make_fused_bias_activation_pattern,
-    reject,
-    wildcard,
 )
 from supple.passes.pattern_rewriter import (
     ExprPatternRewriter,
