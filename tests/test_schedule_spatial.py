@@ -142,3 +142,35 @@ def test_turned(cpu: str, lanes: int, dtype: str) -> None:
         native = np.zeros((depth, lanes), dtype)
         Kernel(func, schedule=False, target=on)(values, native)
         np.testing.assert_array_equal(native, values.T)
+
+
+@pytest.mark.parametrize(("value", "once"), [
+    ("T.tanh(X[v_i, v_j] - T.log(T.exp(S[v_i]) + T.float32(1))) * T.log(S[v_i] * S[v_i])", 2),
+    ("X[v_i, v_j] * T.if_then_else(v_i > 0, T.log(S[v_i] * S[v_i]), T.float32(2))", 0),  # read in some rows only
+    ("T.exp(X[v_i, v_j] - S[v_i])", 0),
+])  # fmt: skip
+def test_functions_of_what_stays_the_same_are_called_once(value: str, once: int) -> None:
+    func = from_source(
+        HEAD
+        + f"""
+@T.prim_func(private=True)
+def f(x: T.handle, s: T.handle, z: T.handle):
+    m, n = T.int64(), T.int64()
+    X = T.match_buffer(x, (m, n), "float32")
+    S = T.match_buffer(s, (m,), "float32")
+    Z = T.match_buffer(z, (m, n), "float32")
+    for i, j in T.grid(m, n):
+        with T.sblock("z"):
+            v_i, v_j = T.axis.remap("SS", [i, j])
+            Z[v_i, v_j] = {value}
+"""
+    )
+    kernel, written = Kernel(func), Kernel(func, schedule=False)
+    assert kernel.scheduled.script().count("T.let = ") == once
+    for m, n in ((0, 3), (3, 0), (1, 1), (2, 7), (5, 8), (3, 33)):
+        rng = np.random.default_rng(m * 100 + n)
+        x, s = (rng.standard_normal(shape).astype("float32") for shape in ((m, n), (m,)))
+        found, expected = np.zeros((m, n), "float32"), np.zeros((m, n), "float32")
+        kernel(x, s, found)
+        written(x, s, expected)
+        np.testing.assert_array_equal(found, expected)

@@ -26,8 +26,9 @@ from supple.base import dtypes
 from supple.base.target import Target
 from supple.ir import expr as E
 from supple.ir.expr import Var
-from supple.ir.loop import BufferStore
-from supple.ir.node import Expr, Stmt
+from supple.ir.loop import Bind, BufferStore
+from supple.ir.node import Expr, Node, Stmt, children
+from supple.ir.op import Op
 from supple.ir.types import prim_type
 from supple.ir.walk import pre_order, transform
 from supple.schedule import loops as L
@@ -60,10 +61,15 @@ def schedule_spatial(nest: Nest, target: Target) -> Stmt | None:
         return L.block(*views, L.proved(_in_blocks(nest, last, across, outer, width)))
 
     alone = all(L.constant(axis.extent) == 1 for axis in outer)
-    widths = (2 * width, width) if _calls_functions(nest) else (width,)
+    once = _constant_calls(nest, last)
+    named = transform(store, lambda node: once[id(node)][0] if id(node) in once else None)
+    widths = (2 * width, width) if any(_calls_function(n) for n in pre_order(named)) else (width,)
 
     def inner(at: dict[Var, Expr]) -> Stmt:
-        return strips(last.extent, widths, lambda position: L.at(store, {**at, last.var: position}), shared=alone)
+        before = [(Var(var.name, var.ty), var, L.at(call, at)) for var, call in once.values()]
+        here = {**at, **{var: own for own, var, _ in before}}
+        made = strips(last.extent, widths, lambda position: L.at(named, {**here, last.var: position}), shared=alone)
+        return L.block(*(Bind(own, call) for own, _, call in before), made)
 
     return L.block(*views, L.proved(L.parallel_around(outer, {}, inner, L.constant(last.extent))))
 
@@ -154,9 +160,8 @@ def _square(
 def _crossing(nest: Nest, last: Axis, across: Axis, width: int) -> list[E.BufferLoad]:
     """The operands that are contiguous along ``across`` and move along the last axis; none where some element may not
     be read (only one side of a condition is)."""
-    for node in pre_order(nest.store.value):
-        if isinstance(node, (E.And, E.Or)) or (isinstance(node, Expr) and intrinsic_name(node) == "if_then_else"):
-            return []
+    if _is_conditional(nest.store.value):
+        return []
     return [
         load
         for load in loads(nest)
@@ -174,9 +179,34 @@ def lanes_of(nest: Nest, target: Target) -> int:
     return target.lanes(max(max(16 if dtypes.is_float(kind) else 8, dtypes.row(kind).bits) for kind in kinds))
 
 
-def _calls_functions(nest: Nest) -> bool:
-    """Whether functions of floats are called: long, with many constants, which two vectors at a time share."""
-    return any(isinstance(n, E.Call) and dtypes.is_float(E.scalar_dtype(n)) for n in pre_order(nest.store.value))
+def _is_conditional(value: Expr) -> bool:
+    """Whether only a part of a value may be computed."""
+    return any(
+        isinstance(node, (E.And, E.Or)) or (isinstance(node, Expr) and intrinsic_name(node) == "if_then_else")
+        for node in pre_order(value)
+    )
+
+
+def _calls_function(node: Node) -> bool:
+    """Whether a node calls a function of floats: long, with many constants, which two vectors at a time share."""
+    return isinstance(node, E.Call) and dtypes.is_float(E.scalar_dtype(node))
+
+
+def _constant_calls(nest: Nest, last: Axis) -> dict[int, tuple[Var, Expr]]:
+    """The functions of floats whose arguments stay the same along the last axis, by id, with variables for their
+    values: a function that branches is not moved out of the loop later. None where an element may not be read."""
+    found: dict[int, tuple[Var, Expr]] = {}
+    if _is_conditional(nest.store.value) or L.constant(last.extent) == 1:
+        return found
+    stack: list[Node] = [nest.store.value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, E.Call) and _calls_function(node) and isinstance(node.op, Op) and node.op.pure:
+            if not any(a is last for a in nest.depends(node)):
+                found[id(node)] = (Var("once", prim_type(E.scalar_dtype(node))), node)
+                continue
+        stack.extend(children(node))
+    return found
 
 
 def strips(extent: Expr, widths: Sequence[int], body: L.Body, *, shared: bool = False) -> Stmt:
