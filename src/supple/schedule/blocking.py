@@ -86,11 +86,12 @@ def blocking(
 def _shallow(columns: Expr, row_bytes: int, deep: int, tile: Tile, target: Target) -> int:
     """So many rows of B as half the second-level cache holds, in limits; all where it holds those of a deep block."""
     least, most = SHALLOW
+    cores = max(1, target.cores)  # each block is shared by all, which takes a moment
     known = L.constant(columns)
     if not known:
         return least
-    rows = target.l2_bytes // 2 // (row_bytes * -(-known // tile.columns))
-    return deep if rows >= deep else min(most, max(least, rows))
+    rows = cores * target.l2_bytes // 2 // (row_bytes * -(-known // tile.columns))
+    return deep if rows >= deep else min(cores * most, max(least, rows))
 
 
 def _depth(length: Expr, in_cache: int) -> int:
