@@ -43,6 +43,9 @@ class PrintStyle:
     # programs that are read and built
     counts_named: bool  # the values that a text names count where those without names are numbered
     joins_dataflow: bool  # dataflow blocks that follow each other are one
+    casts_values: bool  # what R.match_cast checks may be a call or an element of a tuple that is bound to no variable
+    matches_inputs: bool  # what stands in a PatternContext are variables, each another; is_var means no bound one
+    renames_nothing: bool  # after rewrite_call no binding is another name of a variable or of a tuple's element
     symbols_in_sight: bool  # a body may name the symbols of its signature without declaring them
     drops_zeros: bool  # T.evaluate(0) among other statements is left out
     # in what order
@@ -104,6 +107,9 @@ SUPPLE = PrintStyle(
     default_dtype="",
     counts_named=False,
     joins_dataflow=False,
+    casts_values=False,
+    matches_inputs=False,
+    renames_nothing=False,
     symbols_in_sight=False,
     drops_zeros=False,
     sorted_keys=False,
@@ -163,6 +169,9 @@ RELAX = PrintStyle(
     default_dtype="float32",
     counts_named=True,
     joins_dataflow=True,
+    casts_values=True,
+    matches_inputs=True,
+    renames_nothing=True,
     symbols_in_sight=True,
     drops_zeros=True,
     sorted_keys=True,
