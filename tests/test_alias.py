@@ -228,6 +228,14 @@ assert [type(value).__name__ for value in casts] == ["Call", "TupleGetItem", "Da
 relax.analysis.well_formed(Casts)
 tvm.ir.assert_structural_equal(tvm.script.from_source(Casts.script()), Casts)
 import numpy as np
+number = lambda value, dtype="int64": tirx.const(value, dtype)
+for made in (n + 0, 0 + n, n - 0, n * 1, 1 * n, n // 1):
+    assert made is n
+for made, value in ((n * 0, 0), (n % 1, 0), (number(7) * 6, 42), (number(-7) // number(2), -4), (number(-7) % 2, 1)):
+    tvm.ir.assert_structural_equal(made, number(value))
+halves = number(1, "float32") / number(4, "float32") + number(0.5, "float32")
+tvm.ir.assert_structural_equal(halves, number(0.75, "float32"))
+assert type(n * 2 * 2).__name__ == "Mul" and type(number(1) // 0).__name__ == "FloorDiv"
 ones = np.ones((3, 4), "float32")
 expected = 2 + np.exp(ones)
 for module in (Casts, relax.transform.LegalizeOps()(Casts)):

@@ -46,6 +46,7 @@ class PrintStyle:
     casts_values: bool  # what R.match_cast checks may be a call or an element of a tuple that is bound to no variable
     matches_inputs: bool  # what stands in a PatternContext are variables, each another; is_var means no bound one
     renames_nothing: bool  # after rewrite_call no binding is another name of a variable or of a tuple's element
+    folds_operators: bool  # Python's operators compute numbers, and n + 0, n * 1, n // 1 are n
     symbols_in_sight: bool  # a body may name the symbols of its signature without declaring them
     drops_zeros: bool  # T.evaluate(0) among other statements is left out
     # in what order
@@ -110,6 +111,7 @@ SUPPLE = PrintStyle(
     casts_values=False,
     matches_inputs=False,
     renames_nothing=False,
+    folds_operators=False,
     symbols_in_sight=False,
     drops_zeros=False,
     sorted_keys=False,
@@ -172,6 +174,7 @@ RELAX = PrintStyle(
     casts_values=True,
     matches_inputs=True,
     renames_nothing=True,
+    folds_operators=True,
     symbols_in_sight=True,
     drops_zeros=True,
     sorted_keys=True,
