@@ -288,6 +288,7 @@ class PrintOptions:
         return PREFIXES.sub(lambda m: renamed.get(m.group(), m.group()), text) if renamed else text
 
 
+_SHOW_ALL_TY = "relax.show_all_ty"
 _PREFIXES = {"tirx.prefix": "tirx_prefix", "tir.prefix": "tirx_prefix", "relax.prefix": "relax_prefix"}
 _OLDER = {"show_all_struct_info": "show_all_ty", "tir_prefix": "tirx_prefix"}
 _UNDERLINING = ("path_to_underline", "path_to_annotate", "obj_to_underline", "obj_to_annotate")
@@ -314,8 +315,11 @@ def print_options(style: str | None = None, root: Any = None, **given: Any) -> P
     ``NotImplementedError`` for formatting with black."""
     chosen: dict[str, Any] = {}
     for key, value in (given.pop("extra_config", None) or {}).items():
+        if key == _SHOW_ALL_TY:
+            given.setdefault("show_all_ty", value)
+            continue
         if key not in _PREFIXES:
-            raise TypeError(f"extra_config: unknown key {key!r}{_close(key, _PREFIXES)}")
+            raise TypeError(f"extra_config: unknown key {key!r}{_close(key, [*_PREFIXES, _SHOW_ALL_TY])}")
         chosen[_PREFIXES[key]] = value
     marks = _marks(root, given)
     if given.pop("black_format", None):
