@@ -198,6 +198,49 @@ with pytest.raises(AttributeError, match="no option 'tirx.noalia'; did you mean 
 with pytest.raises(tvm.error.DiagnosticError, match="no virtual device"):
     tvm.script.from_source(
         "@R.function\\ndef g(x: R.Tensor((2,), 'float32', 'cuda:0')):\\n    return x\\n")
+n = tirx.Var("n", "int64")
+x = relax.Var("x", R.Tensor((3, 4), "float32"))
+bb = relax.BlockBuilder()
+with bb.function("main", [x]):
+    with bb.dataflow():
+        y = bb.emit_output(bb.match_cast(relax.op.add(x, x), R.Tensor((n, 4), "float32")))
+    with bb.dataflow():
+        z = bb.emit_output(relax.op.exp(y))
+    bb.emit_func_output(z)
+built = bb.get()
+assert len(built["main"].body.blocks) == 1
+assert built.script().count("R.match_cast(R.add(x, x), R.Tensor((") == 1, built.script()
+
+@I.ir_module
+class Casts:
+    @R.function
+    def main(x: R.Tensor((3, 4), "float32"), q: R.Tuple(R.Tensor, R.Tensor(ndim=2))):
+        n, k, j = T.int64(), T.int64(), T.int64()
+        z = R.match_cast(R.add(R.multiply(x, x), R.exp(x)), R.Tensor((n, k), "float32"))
+        u = R.match_cast(q[1], R.Tensor((j, k), "float32"))
+        with R.dataflow():
+            w = R.match_cast(R.add(z, u), R.Tensor((n, 4), "float32"))
+            R.output(w)
+        return w
+
+casts = [b.value for block in Casts["main"].body.blocks for b in block.bindings if isinstance(b, relax.MatchCast)]
+assert [type(value).__name__ for value in casts] == ["Call", "TupleGetItem", "DataflowVar"]
+relax.analysis.well_formed(Casts)
+tvm.ir.assert_structural_equal(tvm.script.from_source(Casts.script()), Casts)
+import numpy as np
+number = lambda value, dtype="int64": tirx.const(value, dtype)
+for made in (n + 0, 0 + n, n - 0, n * 1, 1 * n, n // 1):
+    assert made is n
+for made, value in ((n * 0, 0), (n % 1, 0), (number(7) * 6, 42), (number(-7) // number(2), -4), (number(-7) % 2, 1)):
+    tvm.ir.assert_structural_equal(made, number(value))
+halves = number(1, "float32") / number(4, "float32") + number(0.5, "float32")
+tvm.ir.assert_structural_equal(halves, number(0.75, "float32"))
+assert type(n * 2 * 2).__name__ == "Mul" and type(number(1) // 0).__name__ == "FloorDiv"
+ones = np.ones((3, 4), "float32")
+expected = 2 + np.exp(ones)
+for module in (Casts, relax.transform.LegalizeOps()(Casts)):
+    found = relax.VirtualMachine(tvm.compile(module, "llvm"), tvm.cpu())["main"](ones, (ones, ones))
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
 print("fine")
 """
 
@@ -205,5 +248,67 @@ print("fine")
 def test_programs_are_read_and_built_as_relax_does(tmp_path: Path) -> None:
     script = tmp_path / "conventions.py"
     script.write_text(CONVENTIONS)
+    done = run("", str(script))
+    assert done.stdout == "fine\n", done.stderr
+
+
+PATTERNS = """
+from supple.compat import install_as_tvm
+install_as_tvm()
+import tvm
+from tvm import relax
+from tvm.script import relax as R
+from tvm.relax.dpl import *
+
+@R.function
+def func(x: R.Tensor((4, 4), "float32"), q: R.Tuple(R.Tensor((4, 4), "float32"), R.Tensor((4, 4), "float32"))):
+    with R.dataflow():
+        t = (R.exp(x), x)
+        a = R.add(t[0], t[1])
+        b = a
+        c = R.multiply(b, R.const(2.0, "float32"))
+        d = R.matmul(c, c)
+        e = R.match_cast(d, R.Tensor((4, 4), "float32"))
+        p = (q[0], q[1])
+        f = R.subtract(e, p[1])
+        R.output(f, p)
+    return (f, p)
+
+@R.function
+def expected(x: R.Tensor((4, 4), "float32"), q: R.Tuple(R.Tensor((4, 4), "float32"), R.Tensor((4, 4), "float32"))):
+    with R.dataflow():
+        t = R.exp(x)
+        a = R.divide(t, x)
+        c = R.multiply(a, R.const(2.0, "float32"))
+        d = R.matmul(c, c)
+        g = q[1]
+        f = R.subtract(d, g)
+        R.output(f)
+    return (f, q)
+
+left, right = wildcard(), wildcard()
+add = is_op("relax.add")(left, right)
+made = rewrite_call(add, lambda e, found: relax.op.divide(found[left], found[right]), func)
+tvm.ir.assert_structural_equal(made.with_attr("global_symbol", "f"), expected.with_attr("global_symbol", "f"))
+kept = rewrite_call(is_op("relax.sqrt")(left), lambda e, found: e, func)
+tvm.ir.assert_structural_equal(kept, func)
+
+def found(make):
+    with PatternContext() as context:
+        make()
+    return context.match_dfb(func.body.blocks[0]) is not None
+
+assert found(lambda: is_op("relax.exp")(is_var("x"))) and found(lambda: is_op("relax.matmul")(*[wildcard()] * 2))
+assert not found(lambda: is_op("relax.multiply")(wildcard(), is_const()))
+assert not found(lambda: is_op("relax.multiply")(wildcard(), wildcard()))
+assert not found(lambda: is_op("relax.matmul")(*[is_var("c")] * 2))
+assert found(lambda: is_op("relax.matmul")(*[~is_var("c")] * 2))
+print("fine")
+"""
+
+
+def test_patterns_match_and_rewrite_as_in_relax(tmp_path: Path) -> None:
+    script = tmp_path / "patterns.py"
+    script.write_text(PATTERNS)
     done = run("", str(script))
     assert done.stdout == "fine\n", done.stderr

@@ -230,6 +230,7 @@ def test_options():
     assert "\n  y: R.Tensor" in script(indent_spaces=2)
     assert "# from tvm.script import relax as Q" in script(extra_config={"relax.prefix": "Q"})
     assert "= Q.add(x, c)" in script(extra_config={"relax.prefix": "Q"})
+    assert script(extra_config={"relax.show_all_ty": False}) == script(show_all_ty=False) != script()
     assert "x_0x" in script(show_object_address=True)
     assert script(print_line_numbers=True).splitlines()[0] == "1 # from tvm.script import relax as R"
     mod = relax.BlockBuilder().get()

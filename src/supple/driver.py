@@ -31,6 +31,7 @@ from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
 from supple.ir.node import Type
 from supple.ir.types import AnyType, BufferType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
+from supple.passes.cast_values import bind_cast_values
 from supple.passes.dead_code import dead_code
 from supple.passes.escape import functions_that_keep
 from supple.passes.fold_constant import fold_constant
@@ -83,7 +84,8 @@ def _schedule(mod: IRModule, target: Target) -> IRModule:
 
 
 PIPELINE: tuple[Pass, ...] = (
-    Pass("lift_functions", lambda mod, _: lift_functions(mod), "first: the others then see functions of the module"),
+    Pass("bind_cast_values", lambda mod, _: bind_cast_values(mod), "the others look for calls in bound values"),
+    Pass("lift_functions", lambda mod, _: lift_functions(mod), "the others then see functions of the module"),
     Pass("remove_unused", lambda mod, _: dead_code(mod), "what no result needs costs compile time in every step"),
     Pass("legalize", lambda mod, _: legalize(mod), "operators become call_tir and loop functions"),
     Pass("fold_constant", lambda mod, _: fold_constant(mod, exact=True), "known now, and to the same bits"),

@@ -20,6 +20,7 @@ from supple.ir.expr import TENSOR_OPERATORS, Call, DataflowVar, TupleGetItem, Va
 from supple.ir.graph import Constant, ExternFunc, Function, GlobalVar, SeqExpr, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
+from supple.ir.print_style import default_style
 from supple.ir.structural import structural_equal
 from supple.ir.types import ShapeType, TensorType
 from supple.sym.relate import assignable, tensor_dims
@@ -33,11 +34,12 @@ class Matcher:
     """One attempt: what each pattern stands for so far. `mark` and `back` undo for alternatives.
 
     ``through``: a variable with a known value is that value, for every pattern, so matches are values and no pattern
-    of a variable finds it.
+    of a variable finds it. ``bound_are_values``: such a variable is itself, but no pattern of a variable finds it.
     """
 
-    def __init__(self, var2val: Bindings | None = None, through: bool = False) -> None:
+    def __init__(self, var2val: Bindings | None = None, through: bool = False, bound_are_values: bool = False) -> None:
         self.through = through
+        self.bound_are_values = bound_are_values
         self.values = {id(var): value for var, value in (var2val or {}).items()}
         self.memo: Matches = {}
         self.journal: list[DFPattern] = []
@@ -231,7 +233,9 @@ class VarPattern(DFPattern):
         self.name = name_hint
 
     def matches(self, matcher: Matcher, expr: Expr) -> bool:
-        return isinstance(expr, self.kind) and self.name in ("", getattr(expr, "name", None))
+        if not isinstance(expr, self.kind) or (matcher.bound_are_values and id(expr) in matcher.values):
+            return False
+        return self.name in ("", getattr(expr, "name", None))
 
 
 class DataflowVarPattern(VarPattern):
@@ -638,18 +642,26 @@ class PatternContext:
                 mark = len(matcher.journal)
                 if matcher.match(patterns[position], var):
                     chosen[patterns[position]] = var
-                    apart = self._edges_hold(chosen, block) and self._arguments_differ(matcher)
-                    if apart and all(c.holds(matcher) for c in self.constraints):
+                    fits = self._edges_hold(chosen, block) and self._parts_fit(chosen, matcher)
+                    if fits and all(c.holds(matcher) for c in self.constraints):
                         yield from assign(position + 1, chosen, matcher)
                     del chosen[patterns[position]]
                 matcher.back(mark)
 
-        yield from assign(0, {}, Matcher(block.values))
+        yield from assign(0, {}, Matcher(block.values, bound_are_values=default_style().matches_inputs))
 
-    def _arguments_differ(self, matcher: Matcher) -> bool:
-        parts = dict.fromkeys(p for call in self.calls for p in call.args)
-        found = [id(v) for p in parts if isinstance(v := matcher.memo.get(p), Var)]
-        return len(found) == len(set(found))
+    def _parts_fit(self, chosen: Mapping[DFPattern, Var], matcher: Matcher) -> bool:
+        """Whether arguments stand for different variables. Under Relax's conventions these are no constants, and
+        differ from what calls and sequences stand for as well."""
+        strict = default_style().matches_inputs
+        parts = dict.fromkeys(p for call in self.calls for p in ((call, *call.args) if strict else call.args))
+        found: Matches = {p: matcher.memo[p] for p in parts if p in matcher.memo}
+        if strict:
+            found.update(chosen)
+        variables = [id(v) for v in found.values() if isinstance(v, Var)]
+        return len(variables) == len(set(variables)) and not (
+            strict and any(isinstance(e, Constant) for e in found.values())
+        )
 
     def _edges_hold(self, chosen: Mapping[DFPattern, Var], block: _Block) -> bool:
         for a, b, index, only in self.edges:

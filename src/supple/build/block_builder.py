@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from supple.base.errors import ComputeError, DiagnosticError, InternalError, TypeCheckError
 from supple.base.source import Span
 from supple.build.infer import infer
-from supple.build.normal_form import NESTED, Normalizer, is_leaf
+from supple.build.normal_form import NESTED, Normalizer, castable, is_leaf
 from supple.build.te import TensorValue, as_placeholders, create_prim_func
 from supple.ir.expr import Call, DataflowVar, Var, is_scalar, place_of_use, scalar_dtype
 from supple.ir.graph import (
@@ -401,7 +401,7 @@ class BlockBuilder(Normalizer):
     ) -> Var:
         """Bind a value with a run-time check of its type, which may introduce symbols."""
         value = self.normalize(expr)
-        if not isinstance(value, (Var, ShapeExpr)):
+        if not castable(value):
             value = self.emit(value, span=span)
         if assignable(infer(value), erase(ty, self._frame().symbols)) is False:
             raise TypeCheckError(

@@ -19,12 +19,14 @@ from supple.ir.graph import (
     If,
     MatchCast,
     SeqExpr,
+    ShapeExpr,
     Tuple,
     VarBinding,
     constant,
 )
 from supple.ir.node import Expr, replace
 from supple.ir.op import Op, settle, settle_literals
+from supple.ir.print_style import default_style
 
 NESTED = (Call, Tuple, TupleGetItem)
 _SCOPED = (If, SeqExpr, Function)
@@ -155,7 +157,7 @@ class Normalizer:
         """Append a binding with its value in normal form."""
         assert isinstance(binding, (VarBinding, MatchCast))
         value = self.normalize(binding.value)
-        if isinstance(binding, MatchCast) and isinstance(value, (Call, TupleGetItem, *_SCOPED)):
+        if isinstance(binding, MatchCast) and not castable(value):
             value = self.emit_value(value)
         elif isinstance(value, SeqExpr):
             value = self.flatten(value)
@@ -216,6 +218,11 @@ def as_value(value: Any) -> Expr:
     return as_expr(value)
 
 
+def castable(e: Expr) -> bool:
+    """Whether ``R.match_cast`` checks a value in normal form as it is; otherwise it is bound to a variable first."""
+    return isinstance(e, (Var, ShapeExpr)) or (default_style().casts_values and not isinstance(e, (Tuple, *_SCOPED)))
+
+
 def is_leaf(e: Expr) -> bool:
     """Whether a value may be returned or used as an operand without a variable."""
     return not isinstance(e, (*NESTED, *_SCOPED)) or isinstance(e, Tuple) or _is_number(e)
@@ -256,4 +263,4 @@ def _settled(call: Call) -> Call:
         raise TypeCheckError(str(error), span=call.span, rule="literal") from None
 
 
-__all__ = ["NESTED", "Normalizer", "as_value", "is_leaf", "is_normal"]
+__all__ = ["NESTED", "Normalizer", "as_value", "castable", "is_leaf", "is_normal"]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +42,7 @@ from supple.ir.expr import (
 )
 from supple.ir.node import Expr
 from supple.ir.operators import BUILD
+from supple.ir.print_style import default_style
 from supple.ir.types import BufferType, TensorType, TupleType
 
 _SCALAR_BINARY: dict[str, type[BinaryOp]] = {
@@ -52,6 +55,9 @@ def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
     if _is_tensor(a) or _is_tensor(b):
         return _tensor(name, a, b)
     left, right = match_dtypes(a, b)
+    folded = _folded(name, left, right) if default_style().folds_operators else None
+    if folded is not None:
+        return folded
     if name == "truediv":
         if not dtypes.is_float(scalar_dtype(left)):
             raise TypeError("'/' on integers is ambiguous: write a // b, or T.Div(a, b) for truncating division")
@@ -60,6 +66,50 @@ def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
     if kind is not None:
         return kind(left, right)
     return SCALAR_OPERATORS[name](left, right)
+
+
+_COMPUTED: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv, "mod": operator.mod,
+    "truediv": operator.truediv,
+}  # fmt: skip
+_FOLDED_INTS = ("add", "sub", "mul", "floordiv", "mod")
+_FOLDED_FLOATS = ("add", "sub", "mul", "truediv")
+
+
+def _folded(name: str, a: Expr, b: Expr) -> Expr | None:
+    """The value of an operation on numbers, and of one that leaves an operand as it is; None: build it.
+
+    A number that its dtype does not hold, and what divides by zero, is left to who evaluates it.
+    """
+    dtype = scalar_dtype(a)
+    names = _FOLDED_INTS if dtypes.is_int(dtype) else _FOLDED_FLOATS if dtype in ("float32", "float64") else ()
+    if name not in names or scalar_dtype(b) != dtype or dtypes.lanes(dtype) != 1:
+        return None
+    left, right = _number(a), _number(b)
+    divides = name in ("floordiv", "mod", "truediv")
+    if left is not None and right is not None:
+        return None if divides and right == 0 else _constant(_COMPUTED[name](left, right), dtype)
+    if name == "add" and left == 0:
+        return b
+    if name in ("add", "sub") and right == 0:
+        return a
+    if name == "mul" and (left == 1 or right == 1):
+        return b if left == 1 else a
+    if (name == "mul" and (left == 0 or right == 0)) or (divides and left == 0) or (name == "mod" and right == 1):
+        return const(0, dtype)
+    return a if divides and right == 1 else None
+
+
+def _constant(value: int | float, dtype: str) -> Expr | None:
+    """A number that the dtype holds; None where it does not."""
+    if isinstance(value, int):
+        return const(value, dtype) if dtypes.fits(value, dtype) else None
+    rounded = float(dtypes.to_numpy(dtype).type(value))
+    return const(rounded, dtype) if math.isfinite(rounded) else None
+
+
+def _number(e: Expr) -> int | float | None:
+    return e.value if isinstance(e, (IntImm, FloatImm)) else None
 
 
 def _unary(name: str, a: Any) -> Expr:

@@ -43,6 +43,10 @@ class PrintStyle:
     # programs that are read and built
     counts_named: bool  # the values that a text names count where those without names are numbered
     joins_dataflow: bool  # dataflow blocks that follow each other are one
+    casts_values: bool  # what R.match_cast checks may be a call or an element of a tuple that is bound to no variable
+    matches_inputs: bool  # what stands in a PatternContext are variables, each another; is_var means no bound one
+    renames_nothing: bool  # after rewrite_call no binding is another name of a variable or of a tuple's element
+    folds_operators: bool  # Python's operators compute numbers, and n + 0, n * 1, n // 1 are n
     symbols_in_sight: bool  # a body may name the symbols of its signature without declaring them
     drops_zeros: bool  # T.evaluate(0) among other statements is left out
     # in what order
@@ -104,6 +108,10 @@ SUPPLE = PrintStyle(
     default_dtype="",
     counts_named=False,
     joins_dataflow=False,
+    casts_values=False,
+    matches_inputs=False,
+    renames_nothing=False,
+    folds_operators=False,
     symbols_in_sight=False,
     drops_zeros=False,
     sorted_keys=False,
@@ -163,6 +171,10 @@ RELAX = PrintStyle(
     default_dtype="float32",
     counts_named=True,
     joins_dataflow=True,
+    casts_values=True,
+    matches_inputs=True,
+    renames_nothing=True,
+    folds_operators=True,
     symbols_in_sight=True,
     drops_zeros=True,
     sorted_keys=True,
@@ -276,6 +288,7 @@ class PrintOptions:
         return PREFIXES.sub(lambda m: renamed.get(m.group(), m.group()), text) if renamed else text
 
 
+_SHOW_ALL_TY = "relax.show_all_ty"
 _PREFIXES = {"tirx.prefix": "tirx_prefix", "tir.prefix": "tirx_prefix", "relax.prefix": "relax_prefix"}
 _OLDER = {"show_all_struct_info": "show_all_ty", "tir_prefix": "tirx_prefix"}
 _UNDERLINING = ("path_to_underline", "path_to_annotate", "obj_to_underline", "obj_to_annotate")
@@ -302,8 +315,11 @@ def print_options(style: str | None = None, root: Any = None, **given: Any) -> P
     ``NotImplementedError`` for formatting with black."""
     chosen: dict[str, Any] = {}
     for key, value in (given.pop("extra_config", None) or {}).items():
+        if key == _SHOW_ALL_TY:
+            given.setdefault("show_all_ty", value)
+            continue
         if key not in _PREFIXES:
-            raise TypeError(f"extra_config: unknown key {key!r}{_close(key, _PREFIXES)}")
+            raise TypeError(f"extra_config: unknown key {key!r}{_close(key, [*_PREFIXES, _SHOW_ALL_TY])}")
         chosen[_PREFIXES[key]] = value
     marks = _marks(root, given)
     if given.pop("black_format", None):

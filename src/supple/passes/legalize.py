@@ -16,6 +16,7 @@ from supple.ir.op import Op
 from supple.ir.types import TensorType, TupleType, on_device
 from supple.ir.walk import transform
 from supple.ops.calls import CALL_TIR
+from supple.passes.cast_values import with_bound_casts
 from supple.passes.custom_rules import CustomRules
 from supple.passes.dynamic_results import DynamicResults
 from supple.passes.size_checks import with_size_checks
@@ -61,7 +62,9 @@ def legalize(
     run = _Legalizer(builder, custom_rules, skipped, keep_views, keep_marks, keep_unknown)
     for var, func in mod.items():
         if isinstance(func, Function):
-            legal = transform(with_size_checks(custom_rules.applied(func)), run.rewritten, into_types=False)
+            legal = transform(
+                with_size_checks(custom_rules.applied(with_bound_casts(func))), run.rewritten, into_types=False
+            )
             if legal is not func:
                 run.builder.update_func(var, legal)  # type: ignore[arg-type]
     for op in run.undefined if warn else ():

@@ -11,7 +11,9 @@ from supple.build.functor import PyExprMutator
 from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var, is_scalar
 from supple.ir.graph import BindingBlock, DataflowBlock, Function, Tuple, VarBinding
 from supple.ir.node import Expr, replace
+from supple.ir.print_style import default_style
 from supple.ir.structural import structural_equal
+from supple.passes.canonical_bindings import canonical_bindings
 
 CallRewriter = Callable[[Expr, dict[DFPattern, Expr]], Expr]
 BindingsRewriter = Callable[[dict[DFPattern, Var], dict[Var, Expr]], Mapping[Var, Any]]
@@ -27,6 +29,7 @@ class _CallMutator(PyExprMutator):
         self.new_values: dict[Var, Expr] = {}
         self.holders: dict[int, tuple[Var, Expr]] = {}  # by a value: who holds it, where that may be used
         self.in_dataflow = False
+        self.changes = False
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         known, self.holders, self.in_dataflow = self.holders, dict(self.holders), True
@@ -46,6 +49,7 @@ class _CallMutator(PyExprMutator):
             if rewritten is value:
                 break
             value = self.builder_.normalize(self._held(rewritten))
+            self.changes = True
         if value is not before and self._replaces(value, binding.var):
             self.set_var_remap(binding.var, value)
             return
@@ -108,8 +112,11 @@ def rewrite_call(pattern: DFPattern, rewriter: CallRewriter, func: Function) -> 
     ``expr`` itself to leave it). What a pattern inside matched is its value, not the variable that holds it; where the
     replacement has that value, the variable is used. A replacement is matched again, at most `MAX_REWRITES` times.
     """
-    rewritten = _CallMutator(pattern, rewriter).visit_expr(func)
+    mutator = _CallMutator(pattern, rewriter)
+    rewritten = mutator.visit_expr(func)
     assert isinstance(rewritten, Function)
+    if mutator.changes and default_style().renames_nothing:
+        return canonical_bindings(rewritten)
     return remove_all_unused(rewritten)
 
 

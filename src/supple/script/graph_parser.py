@@ -12,7 +12,7 @@ from supple.base.registry import did_you_mean
 from supple.base.source import Span
 from supple.build.block_builder import BlockBuilder
 from supple.ir.expr import Call, DataflowVar, IntImm, TupleGetItem, Var, graph_scalar, is_scalar, scalar_dtype
-from supple.ir.graph import BindingBlock, DataflowBlock, Function, GlobalVar, Tuple, VarBinding, constant
+from supple.ir.graph import BindingBlock, DataflowBlock, Function, GlobalVar, ShapeExpr, Tuple, VarBinding, constant
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
 from supple.ir.print_style import default_style
@@ -254,7 +254,12 @@ class GraphParser(SymbolEvaluator):
         value, ty = bind_form(call, match_cast_arguments)
         given = as_type(self, ty)
         output = self.outputs.get(target.id) is statement if self.in_dataflow else None
-        var = self.builder.match_cast(self.value(value, node), given, target.id, output, self.span(node))
+        checked = self.value(value, node)
+        if self.in_dataflow and not isinstance(
+            checked, (Var, ShapeExpr, Tuple)
+        ):  # a block is in normal form all through
+            checked = self.builder.emit(checked)
+        var = self.builder.match_cast(checked, given, target.id, output, self.span(node))
         self.define(target.id, var)
 
     def _annotated(self, statement: ast.AnnAssign) -> None:
