@@ -18,7 +18,7 @@ from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import DType, Scalar, Tensors, fail, operator, sample, static_sample
 from supple.ops.index import require_integers, slice_bounds
 from supple.ops.manipulate import reshape_tensor
-from supple.ops.requirements import require_shape
+from supple.ops.requirements import require_shape, require_whole
 from supple.ops.shapes import normalize_axis, require_known_rank, same_dtype
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import product
@@ -34,12 +34,12 @@ def _flat_dims(dims: Sequence[Expr]) -> tuple[Expr, Expr]:
     view=True,
     lower=lambda data: reshape_tensor(data, _flat_dims(data.shape)),
     ref=lambda x: np.reshape(x, (x.shape[0], math.prod(x.shape[1:]))),
-    samples=lambda: [sample((2, 3, 4)), sample((0, 3)), sample((4,))],
+    samples=lambda: [sample((2, 3, 4)), sample((0, 3)), sample((4, 5))],
 )
 def batch_flatten(data: TensorType) -> Type:
     """All dimensions but the first as one."""
-    if data.ndim == 0:
-        fail("nn.batch_flatten: needs a batch dimension", "at least 1 dimension", "0 dimensions")
+    if data.ndim in (0, 1):
+        fail("nn.batch_flatten: needs a batch and dimensions", "at least 2 dimensions", f"{data.ndim} dimensions")
     dims = tensor_dims(data)
     return TensorType(None, data.dtype, 2) if dims is None else tensor(_flat_dims(dims), data.dtype)
 
@@ -59,11 +59,11 @@ def _meshgrid_lower(tensors: Sequence[te.TensorValue], indexing: str) -> list[te
     axes = _grid_axes(len(tensors), indexing)
     dims: list[Expr] = [int64(0)] * len(tensors)
     for t, axis in zip(tensors, axes, strict=True):
-        dims[axis] = t.shape[0] if t.ndim else int64(1)
+        dims[axis] = t.shape[0]
 
     def grid(n: int) -> te.TensorValue:
         t, axis = tensors[n], axes[n]
-        return te.compute(dims, lambda *i: t[i[axis]] if t.ndim else t[()], f"T_meshgrid_{n}")
+        return te.compute(dims, lambda *i: t[i[axis]], f"T_meshgrid_{n}")
 
     return [grid(n) for n in range(len(tensors))]
 
@@ -81,18 +81,20 @@ def meshgrid(tensors: Tensors, indexing: str = "ij") -> Type:
         fail("meshgrid: unknown indexing", "ij or xy", indexing)
     if not tensors:
         fail("meshgrid: needs at least one tensor", "a non-empty tuple", "()")
+    dtype: str | None = None
     for t in tensors:
         require_known_rank("meshgrid", "a tensor", t)
-        if t.ndim not in (0, 1):
+        if t.ndim != 1:
             fail("meshgrid: needs vectors", "1 dimension", f"{t.ndim} dimensions")
-        same_dtype("meshgrid", tensors[0], t)
+        dtype = dtype or t.dtype
+        same_dtype("meshgrid", TensorType(None, dtype), t)
     dims: list[Expr] = [int64(0)] * len(tensors)
     for t, axis in zip(tensors, _grid_axes(len(tensors), indexing), strict=True):
         own = tensor_dims(t)
-        if own is None:
-            return TupleType(tuple(TensorType(None, t.dtype, len(tensors)) for t in tensors))
-        dims[axis] = own[0] if own else int64(1)
-    return TupleType(tuple(tensor(dims, t.dtype) for t in tensors))
+        if own is None or t.dtype is None:  # no shape of the others' dtype either, as in Relax
+            return TupleType((TensorType(None, dtype, len(tensors)),) * len(tensors))
+        dims[axis] = own[0]
+    return TupleType((tensor(dims, dtype),) * len(tensors))
 
 
 # ------------------------------------------------------------------------------------------------------- slice_scatter
@@ -145,6 +147,7 @@ def slice_scatter(
 ) -> Type:
     """A copy of the tensor with ``[start:end:step]`` along ``axis`` replaced by ``src`` (bounds by numpy's rules)."""
     same_dtype("slice_scatter", input_tensor, src)
+    require_whole("slice_scatter", start=start, end=end, step=step)
     dims, given = tensor_dims(input_tensor), tensor_dims(src)
     if dims is not None and given is not None:
         place = normalize_axis("slice_scatter", axis, len(dims))

@@ -200,6 +200,9 @@ def einsum(operands: Tensors, subscripts: str) -> Type:
         fail("einsum: needs an operand", "at least 1", "0")
     dtype = operands[0].dtype
     for other in operands[1:]:
+        if (dtype is None) != (other.dtype is None):
+            hint = "R.match_cast to a type of known dtype"
+            fail("einsum: the dtype of an operand is not known", dtype or other.dtype, None, hint=hint)
         dtype = same_dtype("einsum", TensorType(None, dtype), other)
     if any(t.ndim == -1 for t in operands):
         return TensorType(None, dtype)
