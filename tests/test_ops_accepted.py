@@ -144,22 +144,28 @@ def test_sizes_that_nothing_relates_are_checked_when_it_runs() -> None:
             "spread": ('x: R.Tensor(("n",), "float32")', "y = R.broadcast_to(x, (2, 3)); return y"),
             "count": ('s: R.Shape(["k"])', "k = T.int64(); y = R.arange(1, k); return y"),
             "steps": ('s: R.Shape(["k"])', "k = T.int64(); y = R.arange(0, 7, k - 2); return y"),
+            "window": (
+                's: R.Shape(["k"])',
+                "k = T.int64(); y = R.hamming_window(k - 2, 0, 0.54, 0.46, 'float64'); return y",
+            ),
         }
     )
     vm = relax.VirtualMachine(supple.compile(mod), supple.cpu())
     x = np.arange(24, dtype="float32")
     fitting = [("shape", x.reshape(8, 3), x.reshape(4, 6)), ("rest", x.reshape(3, 8), x.reshape(4, 6)),
                ("spread", x[:3], np.broadcast_to(x[:3], (2, 3))), ("count", (5,), np.arange(1, 5)),
-               ("count", (1,), np.arange(0)), ("steps", (5,), np.arange(0, 7, 3))]  # fmt: skip
+               ("count", (1,), np.arange(0)), ("steps", (5,), np.arange(0, 7, 3)),
+               ("window", (9,), np.hamming(7)), ("window", (2,), np.hamming(0))]  # fmt: skip
     for name, given, wanted in fitting:
         for found in outcomes(mod, vm, name, (given,)):
-            np.testing.assert_array_equal(found[0], wanted)
+            np.testing.assert_allclose(found[0], wanted, rtol=1e-14)
     others = [
         ("shape", x.reshape(3, 8)[:2]),
         ("rest", x[:6].reshape(2, 3)),
         ("spread", x[:1]),
         ("count", (0,)),
         ("steps", (2,)),
+        ("window", (1,)),
     ]
     for name, given in others:
         for error in outcomes(mod, vm, name, (given,)):

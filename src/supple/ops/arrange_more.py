@@ -18,10 +18,10 @@ from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import DType, Scalar, Tensors, fail, operator, sample, static_sample
 from supple.ops.index import require_integers, slice_bounds
 from supple.ops.manipulate import reshape_tensor
-from supple.ops.requirements import require_shape, require_whole
+from supple.ops.requirements import require_at_least, require_shape, require_whole
 from supple.ops.shapes import normalize_axis, require_known_rank, same_dtype
 from supple.sym.relate import tensor, tensor_dims
-from supple.sym.simplify import product
+from supple.sym.simplify import SHAPES, product
 
 
 def _flat_dims(dims: Sequence[Expr]) -> tuple[Expr, Expr]:
@@ -206,21 +206,21 @@ def reverse_sequence(data: TensorType, seq_lengths: TensorType, seq_axis: int = 
 
 
 def _window_lower(window_size: Expr, periodic: Expr, alpha: Expr, beta: Expr, dtype: str) -> te.TensorValue:
-    size, around = _literal(window_size), bool(_literal(periodic))
-    steps = size if around else size - 1
+    size = cast("int64", window_size)
+    steps = E.Max(size if _periodic(periodic) else E.Sub(size, int64(1)), int64(1))
 
     def body(i: Any) -> Expr:
-        angle = E.Div(E.Mul(cast("float64", i), const(2 * math.pi, "float64")), const(max(steps, 1), "float64"))
+        angle = E.Div(E.Mul(cast("float64", i), const(2 * math.pi, "float64")), cast("float64", SHAPES.simplify(steps)))
         wave = E.Mul(cast("float64", beta), intrinsic("cos", angle))
         return cast(dtype, E.Sub(cast("float64", alpha), wave))
 
-    return te.compute((int64(size),), body, "hamming_window")
+    return te.compute((size,), body, "hamming_window")
 
 
-def _literal(value: Expr) -> int:
+def _periodic(value: Expr) -> bool:
     if not isinstance(value, IntImm):
-        fail("hamming_window: size and periodic must be literals", "a literal", str(value))
-    return value.value
+        fail("hamming_window: periodic must be a literal", "a literal", str(value))
+    return bool(value.value)
 
 
 def _window_ref(window_size: int, periodic: bool, alpha: float, beta: float, dtype: str) -> Any:
@@ -237,7 +237,8 @@ def _window_ref(window_size: int, periodic: bool, alpha: float, beta: float, dty
 )
 def hamming_window(window_size: Scalar, periodic: Scalar, alpha: Scalar, beta: Scalar, dtype: DType) -> Type:
     """``alpha - beta cos(2 pi n / N)`` for n below ``window_size``; N is the size if ``periodic``, else one less."""
-    size = _literal(window_size)
-    if size < 0:
-        fail("hamming_window: the size is negative", "a size", str(size))
-    return tensor((int64(size),), dtype or "float32")
+    require_whole("hamming_window", window_size=window_size)
+    _periodic(periodic)
+    size = cast("int64", window_size)
+    require_at_least("hamming_window: the size is negative", 0, size)
+    return tensor((size,), dtype or "float32")
