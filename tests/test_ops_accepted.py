@@ -25,7 +25,7 @@ SIGNATURE = """
     nm: R.Tensor(("n", "m"), "float32"), r: R.Tensor(dtype="float32", ndim=2), u: R.Tensor(dtype="float32"),
     s: R.Shape(ndim=2), p: R.Prim("int64"), q: R.Prim("float32"), v: R.Tensor((4,), "float32"),
     t: R.Tensor((4,), "int64"), h: R.Tensor((2, 4, 2, 8), "int32"), z: R.Tensor((), "float32"),
-    w: R.Tensor((3,)), t2: R.Tensor((2,), "int64"), x3: R.Tensor((2, 3, 5), "float32"),
+    a: R.Tensor, w: R.Tensor((3,)), t2: R.Tensor((2,), "int64"), x3: R.Tensor((2, 3, 5), "float32"),
     k3: R.Tensor((4, 3, "k"), "float32"),
     one: R.Tensor((2, 3), "float32", "llvm:0"), two: R.Tensor((2, 3), "float32", "llvm:1")
 """
@@ -67,6 +67,7 @@ TYPES = {
     "R.nn.pad(one, [0, 0, 1, 1])": 'R.Tensor((2, 5), dtype="float32")',
     "R.take(f, R.argmax(one, axis=0), axis=0)": 'R.Tensor((3, 3), dtype="float32")',
     "R.collapse_sum_like(f, one)": 'R.Tensor((2, 3), dtype="float32", vdevice="llvm:0:global")',
+    "R.einsum((a, f), subscripts='ij,jk->ik')": "R.Tensor",
     "R.meshgrid((v, w))": 'R.Tuple(R.Tensor(dtype="float32", ndim=2), R.Tensor(dtype="float32", ndim=2))',
     "R.nn.nll_loss(f, t2, w, reduction='sum')": "R.Tensor(())",
     "R.nn.conv1d(x3, k3)": 'R.Tensor((2, 4, 6 - k), dtype="float32")',
