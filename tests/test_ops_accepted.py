@@ -25,6 +25,8 @@ SIGNATURE = """
     nm: R.Tensor(("n", "m"), "float32"), r: R.Tensor(dtype="float32", ndim=2), u: R.Tensor(dtype="float32"),
     s: R.Shape(ndim=2), p: R.Prim("int64"), q: R.Prim("float32"), v: R.Tensor((4,), "float32"),
     t: R.Tensor((4,), "int64"), h: R.Tensor((2, 4, 2, 8), "int32"), z: R.Tensor((), "float32"),
+    a: R.Tensor, w: R.Tensor((3,)), t2: R.Tensor((2,), "int64"), x3: R.Tensor((2, 3, 5), "float32"),
+    k3: R.Tensor((4, 3, "k"), "float32"),
     one: R.Tensor((2, 3), "float32", "llvm:0"), two: R.Tensor((2, 3), "float32", "llvm:1")
 """
 
@@ -65,6 +67,10 @@ TYPES = {
     "R.nn.pad(one, [0, 0, 1, 1])": 'R.Tensor((2, 5), dtype="float32")',
     "R.take(f, R.argmax(one, axis=0), axis=0)": 'R.Tensor((3, 3), dtype="float32")',
     "R.collapse_sum_like(f, one)": 'R.Tensor((2, 3), dtype="float32", vdevice="llvm:0:global")',
+    "R.einsum((a, f), subscripts='ij,jk->ik')": "R.Tensor",
+    "R.meshgrid((v, w))": 'R.Tuple(R.Tensor(dtype="float32", ndim=2), R.Tensor(dtype="float32", ndim=2))',
+    "R.nn.nll_loss(f, t2, w, reduction='sum')": "R.Tensor(())",
+    "R.nn.conv1d(x3, k3)": 'R.Tensor((2, 4, 6 - k), dtype="float32")',
     "R.nn.layer_norm(f, one, one, axes=[0, 1])": 'R.Tensor((2, 3), dtype="float32")',
 }
 
@@ -139,22 +145,28 @@ def test_sizes_that_nothing_relates_are_checked_when_it_runs() -> None:
             "spread": ('x: R.Tensor(("n",), "float32")', "y = R.broadcast_to(x, (2, 3)); return y"),
             "count": ('s: R.Shape(["k"])', "k = T.int64(); y = R.arange(1, k); return y"),
             "steps": ('s: R.Shape(["k"])', "k = T.int64(); y = R.arange(0, 7, k - 2); return y"),
+            "window": (
+                's: R.Shape(["k"])',
+                "k = T.int64(); y = R.hamming_window(k - 2, 0, 0.54, 0.46, 'float64'); return y",
+            ),
         }
     )
     vm = relax.VirtualMachine(supple.compile(mod), supple.cpu())
     x = np.arange(24, dtype="float32")
     fitting = [("shape", x.reshape(8, 3), x.reshape(4, 6)), ("rest", x.reshape(3, 8), x.reshape(4, 6)),
                ("spread", x[:3], np.broadcast_to(x[:3], (2, 3))), ("count", (5,), np.arange(1, 5)),
-               ("count", (1,), np.arange(0)), ("steps", (5,), np.arange(0, 7, 3))]  # fmt: skip
+               ("count", (1,), np.arange(0)), ("steps", (5,), np.arange(0, 7, 3)),
+               ("window", (9,), np.hamming(7)), ("window", (2,), np.hamming(0))]  # fmt: skip
     for name, given, wanted in fitting:
         for found in outcomes(mod, vm, name, (given,)):
-            np.testing.assert_array_equal(found[0], wanted)
+            np.testing.assert_allclose(found[0], wanted, rtol=1e-14)
     others = [
         ("shape", x.reshape(3, 8)[:2]),
         ("rest", x[:6].reshape(2, 3)),
         ("spread", x[:1]),
         ("count", (0,)),
         ("steps", (2,)),
+        ("window", (1,)),
     ]
     for name, given in others:
         for error in outcomes(mod, vm, name, (given,)):
@@ -176,6 +188,7 @@ REFUSED = [
     lambda x: op.strided_slice(x["rank"], [0], [0, 1], [1]),
     lambda x: op.strided_slice(x["tensor"], [0], [0.5], [1]),
     lambda x: op.scatter_nd(x["no dtype"], x["index"], x["tensor"]),
+    lambda x: op.einsum([x["tensor"], x["no dtype"]], "ij,ik->jk"),
     lambda x: op.nn.layer_norm(x["tensor"], x["unknown"], x["unknown"], axes=-1),
     lambda x: op.nn.layer_norm(x["unknown"], x["unknown"], x["unknown"], axes=-1),
     lambda x: op.nn.rms_norm(x["tensor"], x["no dtype"], axes=[0, 1]),

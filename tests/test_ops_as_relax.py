@@ -235,7 +235,30 @@ def test_loop_functions_have_relaxs_names() -> None:
         "d = R.nn.pad(c, [1, 1, 1, 1], pad_mode='reflect')",
         "e = R.abs(d)",
         "f = R.zeros_like(e)",
+        "g = R.layout_transform(x, lambda i, j: (i // 2, j, i % 2))",
+        "h = R.layout_transform(x, lambda i, j: (i, j // 2, j % 2))",
         "return f",
     )
     mod = module('x: R.Tensor((2, 3), "float32")', *lines)
-    assert names(LegalizeOps()(mod)) == ["cast", "concatenate", "main", "reflect_pad", "tir_abs", "transpose", "zeros"]
+    layouts = ["te_layout_transform", "te_layout_transform_with_pad"]
+    plain = ["cast", "concatenate", "main", "reflect_pad", *layouts, "tir_abs", "transpose", "zeros"]
+    assert names(LegalizeOps()(mod)) == plain
+
+
+def test_loop_functions_take_what_relaxs_take() -> None:
+    """Tensors of which only the type counts are no operands; `bucketize` gives its boundaries first."""
+    params = 'x: R.Tensor(("n", "m"), "float32"), v: R.Tensor((), "float32"), e: R.Tensor(("m",), "float32")'
+    mod = module(
+        params, "a = R.zeros_like(x)", "b = R.ones_like(e, 'int32')", "c = R.full_like(x, v)", "d = R.full_like(e, v)",
+        "f = R.eye_like(x, 1)", "g = R.collapse_sum_like(x, e)", "h = R.bucketize(x, e)", "i = R.full_like(x, v)",
+        "return (a, b, c, d, f, g, h, i)",
+    )  # fmt: skip
+    legal = LegalizeOps()(mod)
+    calls = [b.value for block in legal["main"].body.blocks for b in block.bindings]  # type: ignore[union-attr]
+    given = [str(call.args[1]) for call in calls if isinstance(call, Call)]
+    assert given == ["()", "()", "(v,)", "(v,)", "()", "(x,)", "(e, x)", "(v,)"]
+    args = np.arange(6, dtype="float32").reshape(2, 3), np.float32(2), np.array([1, 3, 4], "float32")
+    wanted = Interpreter(mod).run("main", *args)
+    for found in (Interpreter(legal).run("main", *args), supple.compile(mod)["main"](*args)):
+        for one, other in zip(wanted, found, strict=True):
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(other))

@@ -214,7 +214,7 @@ def test_indexing(data: Any, shape: tuple[int, ...], seed: int) -> None:
         np.put_along_axis(out, i, u, place)
         check("scatter_elements", [x, i, u], {"axis": axis}, out, symbolic=symbolic)
     else:
-        common = data.draw(shapes(0, 2))
+        common = data.draw(shapes(1 if kind == "index_put" else 0, 2))
         count = data.draw(st.integers(1, len(shape)))
         parts = []
         for d in range(count):

@@ -117,7 +117,7 @@ UNNAMED: dict[str, tuple[str, str, list[Any], list[Any]]] = {
               [(array(3, 4), np.array([0, 1]), np.array([2, 3, -1])), (array(3, 4), np.array([0, 7]), np.array([2]))]),
     "many": (f"{X}, s: R.Shape(['k'])",
              "k = T.int64(); a = R.unique(x); b = R.expand_dims(R.flatten(a), [1]); c = R.nn.softmax(b, axis=0); "
-             "return (R.cumsum(c, axis=0), R.reshape(a, (-1,)), R.strided_slice(a, [0], [k], [k + 2]), "
+             "return (R.cumsum(c, axis=0), R.flatten(a), R.strided_slice(a, [0], [k], [k + 2]), "
              "R.nn.pad(a, [1, 2]), R.einsum((a, a), subscripts='i,i->'))",
              [(array(5), (1,)), (array(5), (4,)), (array(5), (9,)), (array(0), (0,))], []),
     "norm": (f"{X2}, w: R.Tensor(('m',), 'float32')", "return R.nn.rms_norm(R.unique(x, axis=0), w, axes=[-1])",

@@ -339,8 +339,9 @@ def _as_tuple(value: Any, dtype: str | None) -> Expr:
 def _as_shape(value: Any, _dtype: str | None) -> Expr:
     if isinstance(value, Expr) and not is_scalar(value):
         return value
-    values = value if isinstance(value, (list, tuple)) else (value,)
-    sizes = [as_expr(v, "int64") for v in values]
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"expected a shape (a tuple, a list or R.shape([...])), got {value!r}")
+    sizes = [as_expr(v, "int64") for v in value]
     whole = [is_scalar(size) and dtypes.is_int(scalar_dtype(size)) for size in sizes]
     return ShapeExpr(tuple(cast("int64", size) if fine else size for size, fine in zip(sizes, whole, strict=True)))
 
@@ -348,8 +349,9 @@ def _as_shape(value: Any, _dtype: str | None) -> Expr:
 def _as_scalars(value: Any, _dtype: str | None) -> Expr:
     if isinstance(value, Expr) and not is_scalar(value):
         return value
-    values = value if isinstance(value, (list, tuple)) else (value,)
-    return Tuple(tuple(_as_scalar(v, None) for v in values))
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"expected numbers in a tuple or a list, got {value!r}")
+    return Tuple(tuple(_as_scalar(v, None) for v in value))
 
 
 def _as_scalar(value: Any, _dtype: str | None) -> Expr:

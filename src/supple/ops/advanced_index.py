@@ -196,6 +196,9 @@ def index_put(data: TensorType, indices: Tensors, values: TensorType, accumulate
     same_dtype("index_put", data, values)
     if accumulate and data.dtype == "bool":
         fail("index_put: bools cannot be added", "a number dtype", "bool")
+    for n, index in enumerate(indices):
+        if index.ndim == 0:
+            fail(f"index_put: indices[{n}] has no dimension", "at least 1 dimension", "0 dimensions")
     shapes = [tensor_dims(i) for i in indices]
     dims, given = tensor_dims(data), tensor_dims(values)
     if dims is None or given is None or any(s is None for s in shapes):

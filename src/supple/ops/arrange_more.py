@@ -18,10 +18,10 @@ from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import DType, Scalar, Tensors, fail, operator, sample, static_sample
 from supple.ops.index import require_integers, slice_bounds
 from supple.ops.manipulate import reshape_tensor
-from supple.ops.requirements import require_shape
+from supple.ops.requirements import require_at_least, require_shape, require_whole
 from supple.ops.shapes import normalize_axis, require_known_rank, same_dtype
 from supple.sym.relate import tensor, tensor_dims
-from supple.sym.simplify import product
+from supple.sym.simplify import SHAPES, product
 
 
 def _flat_dims(dims: Sequence[Expr]) -> tuple[Expr, Expr]:
@@ -34,12 +34,12 @@ def _flat_dims(dims: Sequence[Expr]) -> tuple[Expr, Expr]:
     view=True,
     lower=lambda data: reshape_tensor(data, _flat_dims(data.shape)),
     ref=lambda x: np.reshape(x, (x.shape[0], math.prod(x.shape[1:]))),
-    samples=lambda: [sample((2, 3, 4)), sample((0, 3)), sample((4,))],
+    samples=lambda: [sample((2, 3, 4)), sample((0, 3)), sample((4, 5))],
 )
 def batch_flatten(data: TensorType) -> Type:
     """All dimensions but the first as one."""
-    if data.ndim == 0:
-        fail("nn.batch_flatten: needs a batch dimension", "at least 1 dimension", "0 dimensions")
+    if data.ndim in (0, 1):
+        fail("nn.batch_flatten: needs a batch and dimensions", "at least 2 dimensions", f"{data.ndim} dimensions")
     dims = tensor_dims(data)
     return TensorType(None, data.dtype, 2) if dims is None else tensor(_flat_dims(dims), data.dtype)
 
@@ -59,11 +59,11 @@ def _meshgrid_lower(tensors: Sequence[te.TensorValue], indexing: str) -> list[te
     axes = _grid_axes(len(tensors), indexing)
     dims: list[Expr] = [int64(0)] * len(tensors)
     for t, axis in zip(tensors, axes, strict=True):
-        dims[axis] = t.shape[0] if t.ndim else int64(1)
+        dims[axis] = t.shape[0]
 
     def grid(n: int) -> te.TensorValue:
         t, axis = tensors[n], axes[n]
-        return te.compute(dims, lambda *i: t[i[axis]] if t.ndim else t[()], f"T_meshgrid_{n}")
+        return te.compute(dims, lambda *i: t[i[axis]], f"T_meshgrid_{n}")
 
     return [grid(n) for n in range(len(tensors))]
 
@@ -81,18 +81,20 @@ def meshgrid(tensors: Tensors, indexing: str = "ij") -> Type:
         fail("meshgrid: unknown indexing", "ij or xy", indexing)
     if not tensors:
         fail("meshgrid: needs at least one tensor", "a non-empty tuple", "()")
+    dtype: str | None = None
     for t in tensors:
         require_known_rank("meshgrid", "a tensor", t)
-        if t.ndim not in (0, 1):
+        if t.ndim != 1:
             fail("meshgrid: needs vectors", "1 dimension", f"{t.ndim} dimensions")
-        same_dtype("meshgrid", tensors[0], t)
+        dtype = dtype or t.dtype
+        same_dtype("meshgrid", TensorType(None, dtype), t)
     dims: list[Expr] = [int64(0)] * len(tensors)
     for t, axis in zip(tensors, _grid_axes(len(tensors), indexing), strict=True):
         own = tensor_dims(t)
-        if own is None:
-            return TupleType(tuple(TensorType(None, t.dtype, len(tensors)) for t in tensors))
-        dims[axis] = own[0] if own else int64(1)
-    return TupleType(tuple(tensor(dims, t.dtype) for t in tensors))
+        if own is None or t.dtype is None:  # no shape of the others' dtype either, as in Relax
+            return TupleType((TensorType(None, dtype, len(tensors)),) * len(tensors))
+        dims[axis] = own[0]
+    return TupleType((tensor(dims, dtype),) * len(tensors))
 
 
 # ------------------------------------------------------------------------------------------------------- slice_scatter
@@ -145,6 +147,7 @@ def slice_scatter(
 ) -> Type:
     """A copy of the tensor with ``[start:end:step]`` along ``axis`` replaced by ``src`` (bounds by numpy's rules)."""
     same_dtype("slice_scatter", input_tensor, src)
+    require_whole("slice_scatter", start=start, end=end, step=step)
     dims, given = tensor_dims(input_tensor), tensor_dims(src)
     if dims is not None and given is not None:
         place = normalize_axis("slice_scatter", axis, len(dims))
@@ -203,21 +206,21 @@ def reverse_sequence(data: TensorType, seq_lengths: TensorType, seq_axis: int = 
 
 
 def _window_lower(window_size: Expr, periodic: Expr, alpha: Expr, beta: Expr, dtype: str) -> te.TensorValue:
-    size, around = _literal(window_size), bool(_literal(periodic))
-    steps = size if around else size - 1
+    size = cast("int64", window_size)
+    steps = E.Max(size if _periodic(periodic) else E.Sub(size, int64(1)), int64(1))
 
     def body(i: Any) -> Expr:
-        angle = E.Div(E.Mul(cast("float64", i), const(2 * math.pi, "float64")), const(max(steps, 1), "float64"))
+        angle = E.Div(E.Mul(cast("float64", i), const(2 * math.pi, "float64")), cast("float64", SHAPES.simplify(steps)))
         wave = E.Mul(cast("float64", beta), intrinsic("cos", angle))
         return cast(dtype, E.Sub(cast("float64", alpha), wave))
 
-    return te.compute((int64(size),), body, "hamming_window")
+    return te.compute((size,), body, "hamming_window")
 
 
-def _literal(value: Expr) -> int:
+def _periodic(value: Expr) -> bool:
     if not isinstance(value, IntImm):
-        fail("hamming_window: size and periodic must be literals", "a literal", str(value))
-    return value.value
+        fail("hamming_window: periodic must be a literal", "a literal", str(value))
+    return bool(value.value)
 
 
 def _window_ref(window_size: int, periodic: bool, alpha: float, beta: float, dtype: str) -> Any:
@@ -234,7 +237,8 @@ def _window_ref(window_size: int, periodic: bool, alpha: float, beta: float, dty
 )
 def hamming_window(window_size: Scalar, periodic: Scalar, alpha: Scalar, beta: Scalar, dtype: DType) -> Type:
     """``alpha - beta cos(2 pi n / N)`` for n below ``window_size``; N is the size if ``periodic``, else one less."""
-    size = _literal(window_size)
-    if size < 0:
-        fail("hamming_window: the size is negative", "a size", str(size))
-    return tensor((int64(size),), dtype or "float32")
+    require_whole("hamming_window", window_size=window_size)
+    _periodic(periodic)
+    size = cast("int64", window_size)
+    require_at_least("hamming_window: the size is negative", 0, size)
+    return tensor((size,), dtype or "float32")

@@ -346,13 +346,14 @@ def nll_loss(
     require_classes("nn.nll_loss", predictions, targets, weights)
     if weights is not None:
         same_dtype("nn.nll_loss", predictions, weights)
+    dtype = predictions.dtype if weights is None or weights.dtype is not None else None
     if reduction == "none":
         dims = tensor_dims(predictions)
         if dims is None:
-            return TensorType(None, predictions.dtype, max(predictions.ndim - 1, -1))
+            return TensorType(None, dtype, max(predictions.ndim - 1, -1))
         place = class_axis(len(dims))
-        return tensor((*dims[:place], *dims[place + 1 :]), predictions.dtype)
-    return tensor((), predictions.dtype)
+        return tensor((*dims[:place], *dims[place + 1 :]), dtype)
+    return tensor((), dtype)
 
 
 # -------------------------------------------------------------------------------------------------------- quantisation

@@ -17,7 +17,7 @@ from supple.ir.op import Fusion, Op
 from supple.ir.types import TensorType
 from supple.ops.declare import DType, Scalar, Shape, ShapeOf, fail, operator, sample
 from supple.ops.manipulate import shaped
-from supple.ops.requirements import require_at_least
+from supple.ops.requirements import require_at_least, require_whole
 from supple.ops.shapes import require_known_rank
 from supple.sym.relate import tensor
 from supple.sym.simplify import SHAPES
@@ -75,6 +75,7 @@ def _like(name: str, value: int) -> Op:
         ref=lambda x, dtype: np.full(np.shape(x), value, dtypes.to_numpy(dtype) if dtype else x.dtype),
         samples=lambda: [sample((2, 3)), sample((0, 3), dtype="int32")],
         kernel=name.removesuffix("_like"),
+        reads=(),
     )(rule)
 
 
@@ -118,6 +119,7 @@ def full(shape: Shape, fill_value: TensorType, dtype: DType = None) -> Type:
     ),
     samples=lambda: [sample((2, 3), np.array(2.5, "float32")), sample((4,), np.array(7, "int32"), dtype="int8")],
     kernel="full",
+    reads=(1,),
 )
 def full_like(x: TensorType, fill_value: TensorType, dtype: DType = None) -> Type:
     """A tensor of the shape (and the dtype, unless given) of ``x``, filled with a 0-dimensional one."""
@@ -208,6 +210,7 @@ def _eye_body(k: Expr, dtype: str) -> Any:
 )
 def eye(n: Scalar, m: Scalar, k: Scalar, dtype: DType) -> Type:
     """Ones on the ``k``-th diagonal of an ``(n, m)`` matrix (``(n, n)`` without ``m``), else zeros."""
+    require_whole("eye", n=n, m=m)
     return tensor((cast("int64", n), cast("int64", m)), dtype)
 
 
@@ -220,6 +223,7 @@ def _prepare_eye_like(x: Any, k: Any = 0, dtype: Any = None) -> tuple[Any, Any]:
     lower=lambda x, k, dtype: te.compute(x.shape, _eye_body(k, dtype or x.dtype), "T_eye"),
     ref=lambda x, k, dtype: np.eye(x.shape[0], x.shape[1], k, dtypes.to_numpy(dtype) if dtype else x.dtype),
     prepare=_prepare_eye_like,
+    reads=(),
     samples=lambda: [sample((3, 4)), sample((2, 3), 1, dtype="int32")],
     shape_of=0,
 )

@@ -32,7 +32,17 @@ from supple.ir.loop import IndexMap
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, REQUIRED, Fusion, Op, Param
 from supple.ir.structural import structural_equal
-from supple.ir.types import AnyType, DeviceMesh, DTensorType, PrimType, TensorType, TupleType, VDevice, on_device
+from supple.ir.types import (
+    AnyType,
+    DeviceMesh,
+    DTensorType,
+    PrimType,
+    ShapeType,
+    TensorType,
+    TupleType,
+    VDevice,
+    on_device,
+)
 
 Tensors: TypeAlias = list[TensorType]
 Operand: TypeAlias = TensorType
@@ -213,9 +223,10 @@ def operator(
     ``name`` is the name below ``relax.`` (the rule's own name if absent); ``lower(*tensors, **attributes)`` is its
     compute definition, ``ref(*arrays, **attributes)`` its value by numpy, ``python`` the Python operator it stands for.
     Among the other facts, ``kernel`` is the name of the loop function where Relax's is not the operator's own: text, or
-    a function of the call; ``device`` says whose virtual device the results have (see `Place`), and ``shape_of``
-    which operand's shape the result has where that is a variable: its number, a function of the attributes, or
-    `NO_OPERAND` where Relax's type keeps the rank alone.
+    a function of the call; ``reads`` says which operands are the loop function's tensors, in its order, where these are
+    not all of them in theirs (of the others only the types count); ``device`` whose virtual device the results have
+    (see `Place`), and ``shape_of`` which operand's shape the result has where that is a variable: its number, a
+    function of the attributes, or `NO_OPERAND` where Relax's type keeps the rank alone.
     """
 
     def declare(rule: Callable[..., Type]) -> Op:
@@ -391,6 +402,10 @@ def _seen_by_rule(arg: Expr, name: str, param: Param, call: Call, spread: list[D
         if not isinstance(ty, TupleType):
             fail(f"{name}: parameter {param.name} takes a tuple of tensors", "a tuple of tensors", str(ty), arg, call)
         return [_tensor_type(f, name, f"{param.name}[{i}]", arg, call) for i, f in enumerate(ty.fields)]
+    if param.kind == "shape" and not isinstance(ty := infer(arg), ShapeType):
+        hint = "R.match_cast(x, R.Shape(...))" if isinstance(ty, AnyType) else None
+        hint = "R.tensor_to_shape(x)" if isinstance(ty, TensorType) else hint
+        fail(f"{name}: parameter {param.name} takes a shape", "a shape", str(ty), arg, call, hint)
     return arg
 
 

@@ -99,7 +99,8 @@ def _scattered(name: str, x: TensorType, num_workers: int, axis: int) -> Type:
     if x.ndim != -1 and not -x.ndim <= axis < x.ndim:
         fail(f"{name}: the axis is out of range", f"{-x.ndim} to {x.ndim - 1}", str(axis))
     if dims is None:
-        return TensorType(None, x.dtype, x.ndim)
+        hint = "R.match_cast(x, R.Tensor((...))) names the sizes of x"
+        fail(f"{name}: needs the sizes of the tensor", "a known shape", str(x), hint=hint)
     axis %= len(dims)
     parts = E.const(num_workers, E.scalar_dtype(dims[axis]))
     share = exact_quotient(dims[axis], parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -199,7 +200,12 @@ def einsum(operands: Tensors, subscripts: str) -> Type:
     if not operands:
         fail("einsum: needs an operand", "at least 1", "0")
     dtype = operands[0].dtype
-    for other in operands[1:]:
+    ranked = True  # dtypes are compared as far as the ranks are known, as in Relax
+    for before, other in itertools.pairwise(operands):
+        ranked = ranked and before.ndim != -1
+        if ranked and (dtype is None) != (other.dtype is None):
+            hint = "R.match_cast to a type of known dtype"
+            fail("einsum: the dtype of an operand is not known", dtype or other.dtype, None, hint=hint)
         dtype = same_dtype("einsum", TensorType(None, dtype), other)
     if any(t.ndim == -1 for t in operands):
         return TensorType(None, dtype)

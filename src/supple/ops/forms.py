@@ -276,7 +276,8 @@ def _lower_size(x: Any) -> Any:
 )
 def shape_to_tensor(expr: Shape) -> Type:
     """The values of a shape as an int64 tensor of one dimension."""
-    ty = _shape_operand("shape_to_tensor", expr)
+    ty = infer(expr)
+    assert isinstance(ty, ShapeType)
     if ty.ndim == -1:
         return TensorType(None, "int64", 1)
     return TensorType(ShapeExpr((IntImm(ty.ndim, "int64"),)), "int64")

@@ -9,8 +9,9 @@ import numpy as np
 
 from supple.base import dtypes
 from supple.build import te
+from supple.build.infer import infer
 from supple.build.loops import do, filled, nest, store
-from supple.ir.expr import Var, cast, const, int64
+from supple.ir.expr import Call, Var, cast, const, int64
 from supple.ir.loop import IndexMap
 from supple.ir.node import Expr, Node, Stmt, Type
 from supple.ir.op import Fusion, RelaxText
@@ -66,6 +67,17 @@ def _ref(x: Any, index_map: IndexMap, pad_value: Number, **_: Any) -> Any:
     return out
 
 
+def _loop_function(call: Call) -> str:
+    """Relax's name: another one where there may be places that no element maps to."""
+    ty = infer(call.args[0])
+    dims = tensor_dims(ty) if isinstance(ty, TensorType) else None
+    assert dims is not None
+    index_map = call.attrs["index_map"]
+    probe = [Var(f"o{d}", prim_type("int64")) for d in range(len(index_map.final_indices))]
+    padded = inverse_indices(index_map, dims, probe) is None
+    return "te_layout_transform_with_pad" if padded else "te_layout_transform"
+
+
 def _prepare(x: Any, index_map: Any, pad_value: Any = None, **separators: Any) -> tuple[Any, Any]:
     ty = getattr(x, "ty", None)
     if callable(index_map) and isinstance(ty, TensorType) and ty.ndim != -1:
@@ -97,7 +109,7 @@ def _samples() -> list[Sample]:
     samples=_samples,
     prepare=_prepare,
     relax_text=RelaxText(floats=("pad_value",), hidden=("axis_separators", "input_axis_separators")),
-    kernel="te_layout_transform",
+    kernel=_loop_function,
 )
 def layout_transform(
     x: TensorType,

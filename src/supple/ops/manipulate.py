@@ -142,8 +142,10 @@ def reshape(x: TensorType, shape: Shape) -> Type:
         literals = [v.value for v in wanted if isinstance(v, IntImm)]
         if literals.count(-1) > 1 or any(v < -1 for v in literals):
             fail("reshape: a dimension is negative", "sizes, one -1 at most", dims_text(wanted))
-        known = all(v > 0 for v in literals)
-        return TensorType(ShapeExpr(wanted), x.dtype) if known else TensorType(None, x.dtype, len(wanted))
+        if not all(v > 0 for v in literals):
+            hint = "R.match_cast(x, R.Tensor((...))) names the sizes of x"
+            fail("reshape: 0 and -1 need the sizes of the tensor", "a known shape", str(x), hint=hint)
+        return TensorType(ShapeExpr(wanted), x.dtype)
     return tensor(reshaped_dims(dims, wanted), x.dtype)
 
 

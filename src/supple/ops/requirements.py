@@ -60,6 +60,21 @@ def require_shape(text: str, expected: Sequence[Expr], actual: Sequence[Expr]) -
         require_equal(text, one, other)
 
 
+def require_related(text: str, expected: Sequence[Expr], actual: Sequence[Expr]) -> None:
+    """`require_shape` where Relax refuses shapes that are not proved equal, too: those of several operands of
+    which none is spread or made to fit."""
+    if same_shape(tuple(expected), tuple(actual)) is not True:
+        hint = "R.match_cast(x, R.Tensor(...)) says which sizes are one"
+        fail(text, dims_text(expected), dims_text(actual), hint=hint)
+
+
+def require_whole(name: str, **scalars: Expr) -> None:
+    """Refuse numbers with a fraction, or that may have one, where a size or a place is meant."""
+    for what, scalar in scalars.items():
+        if not dtypes.is_int(E.scalar_dtype(scalar)):
+            fail(f"{name}: {what} is no integer", "an integer", str(scalar))
+
+
 def require_at_least(text: str, least: int, actual: Expr) -> None:
     """Refuse a size that is smaller, as `require_equal` does."""
     require_equal(text, int64(least), E.Min(actual, int64(least)), f"at least {least}")

@@ -18,7 +18,7 @@ from supple.ops.activation import floating
 from supple.ops.declare import DType, fail, operator, sample
 from supple.ops.index import require_integers, wrapped_index
 from supple.ops.normalize import wide_dtype
-from supple.ops.requirements import require_at_least, require_equal, require_shape
+from supple.ops.requirements import require_at_least, require_equal, require_related
 from supple.ops.shapes import require_rank
 from supple.sym.relate import tensor, tensor_dims
 
@@ -89,7 +89,7 @@ def multinomial_from_uniform(
         require_rank(name, what, t, 2)
     given, rows = tensor_dims(uniform_sample), tensor_dims(sample_indices)
     if given is not None and rows is not None:
-        require_shape(f"{name}: one random number for each row", rows, given)
+        require_related(f"{name}: one random number for each row", rows[:1], given[:1])
     for dims in (given, rows):
         if dims is not None:
             require_equal(f"{name}: numbers and rows stand in a column", int64(1), dims[1], "(n, 1)")

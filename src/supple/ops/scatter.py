@@ -19,7 +19,7 @@ from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import NO_OPERAND, fail, operator, sample, static_sample
 from supple.ops.index import require_in_bounds, require_integers, wrapped_index
-from supple.ops.requirements import require_shape
+from supple.ops.requirements import require_related, require_shape
 from supple.ops.shapes import normalize_axis, same_dtype
 from supple.sym.relate import dims_text, tensor_dims
 from supple.sym.simplify import evaluate
@@ -160,5 +160,5 @@ def scatter_nd(data: TensorType, indices: TensorType, updates: TensorType, reduc
     if at[-1].value > len(dims):
         fail("scatter_nd: more indices than dimensions", f"at most {len(dims)}", str(at[-1].value))
     expected = (*at[:-1], *dims[at[-1].value :])
-    require_shape("scatter_nd: the updates do not fit", expected, given)
+    require_related("scatter_nd: the updates do not fit", expected, given)
     return data

@@ -358,6 +358,7 @@ def _bucketize_ref(x: Any, edges: Any, out_int32: bool, right: bool) -> Any:
         sample(np.array([1, 2], "int32"), np.array([1, 2, 3], "int32"), right=True, out_int32=True),
     ],
     kernel="searchsorted",
+    reads=(1, 0),
 )
 def bucketize(input_tensor: TensorType, boundaries: TensorType, out_int32: bool = False, right: bool = False) -> Type:
     """How many of the ascending ``boundaries`` lie below each element (or at it, with ``right``); NaN is above all."""

@@ -235,6 +235,7 @@ def collapse_sum_to(data: TensorType, shape: Shape) -> Type:
     ref=lambda data, target: _collapse_ref(data, target.shape),
     samples=lambda: [sample((2, 3, 4), (3, 1)), sample((2, 3), (3,))],
     kernel="collapse_sum",
+    reads=(0,),
     device=(1,),
     shape_of=1,
 )

@@ -20,7 +20,7 @@ from supple.ir.types import TensorType, TupleType
 from supple.ops.declare import Sample, fail, operator, sample
 from supple.ops.index import require_integers
 from supple.ops.normalize import wide_dtype
-from supple.ops.requirements import require_floats
+from supple.ops.requirements import require_floats, require_related
 from supple.ops.shapes import alike, require_known_rank, require_rank
 from supple.ops.sort import sorted_indices
 from supple.ops.vision import BOXES, require_columns, require_extent
@@ -304,11 +304,12 @@ def non_max_suppression(
     require_rank(name, "indices", indices, 2)
     if coord_start < 0 or score_index < 0:
         fail(f"{name}: a place in the rows is negative", "elements from 0", str(min(coord_start, score_index)))
-    dims, given = tensor_dims(data), tensor_dims(indices)
+    dims, given, counts = tensor_dims(data), tensor_dims(indices), tensor_dims(valid_count)
     require_columns(name, dims, score_index, id_index, coord_start + 3)
     if dims is not None and given is not None:
-        for d in (0, 1):
-            require_extent(name, "the indices", given[d], dims[d])
+        require_related(f"{name}: the indices do not fit", dims[:2], given)
+    if dims is not None and counts is not None:
+        require_related(f"{name}: the counts do not fit", dims[:1], counts)
     boxes = TensorType(data.shape, data.dtype, 3)
     if not return_indices:
         return boxes

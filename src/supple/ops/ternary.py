@@ -12,7 +12,7 @@ from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import Place, fail, operator, sample
-from supple.ops.requirements import require_shape
+from supple.ops.requirements import require_related
 from supple.ops.shapes import broadcast_dims, broadcast_index, broadcast_type, operands_dtype, same_dtype
 from supple.sym.relate import tensor_dims
 
@@ -75,7 +75,7 @@ def ewise_fma(x1: TensorType, x2: TensorType, x3: TensorType) -> Type:
     """``x1 * x2 + x3``, elementwise, each operation rounded. The three have one shape."""
     dims = [d for d in (tensor_dims(x1), tensor_dims(x2), tensor_dims(x3)) if d is not None]
     for other in dims[1:]:
-        require_shape("ewise_fma: the operands have different shapes", dims[0], other)
+        require_related("ewise_fma: the operands have different shapes", dims[0], other)
     product = broadcast_type("ewise_fma", x1, x2, same_dtype("ewise_fma", x1, x2))
     whole = broadcast_type("ewise_fma", product, x3, same_dtype("ewise_fma", product, x3))
     ndim = max(x1.ndim, x2.ndim, x3.ndim)  # the three have one rank, whichever is known

@@ -118,6 +118,8 @@ def get_valid_counts(data: TensorType, score_threshold: float = 0, id_index: int
     require_rank(name, "data", data, 3)
     if score_index < 0:
         fail(f"{name}: the score's place is negative", "an element of a row", str(score_index))
+    if id_index < -1:
+        fail(f"{name}: the class' place is negative", "an element of a row, or -1", str(id_index))
     dims = tensor_dims(data)
     require_columns(name, dims, score_index, id_index)
     if dims is None:

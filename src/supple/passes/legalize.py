@@ -8,6 +8,7 @@ from typing import Any
 
 from supple.base.errors import NotSupportedError
 from supple.build.block_builder import BlockBuilder
+from supple.build.te import te_tensor
 from supple.ir.expr import Call, DataflowVar, IntImm, Var
 from supple.ir.graph import Binding, BindingBlock, DataflowBlock, Function, ShapeExpr, Tuple, VarBinding
 from supple.ir.module import IRModule
@@ -153,6 +154,8 @@ class _Legalizer:
     def _lowered(self, call: Call, op: Op) -> Call:
         """The ``call_tir``; a call like an earlier one uses its loop function without building it again."""
         tensors = _tensors(call)
+        if "reads" in op.facts:
+            tensors = [call.args[place] for place in op.facts["reads"]]
         key = (op.name, _key(call.args), repr(sorted(call.attrs.items())))
         if key in self._known:
             like, _ = self._known[key]
@@ -168,9 +171,27 @@ class _Legalizer:
             args.append(list(arg.values) if param.kind == "shape" and isinstance(arg, ShapeExpr) else arg)
         kernel = op.facts.get("kernel", op.short_name.rpartition(".")[2])
         name = kernel(call) if callable(kernel) else kernel
-        built = self.builder.call_te(op.lower, *args, primfunc_name_hint=name, **call.attrs)  # type: ignore[arg-type]
+        formula, given = _formula(op, args)
+        built = self.builder.call_te(formula, *given, primfunc_name_hint=name, **call.attrs)
         self._known[key] = (built, call)
         return replace(built, ty_args=_placed(built.ty_args, call.ty), span=call.span, ty=call.ty)
+
+
+def _formula(op: Op, args: list[Any]) -> tuple[Callable[..., Any], list[Any]]:
+    """The compute definition of a call and what it takes. Where the operator says which tensors are read (``reads``),
+    the loop function has these alone, in that order; of the others the definition sees shape and dtype."""
+    assert op.lower is not None
+    lower = op.lower
+    if "reads" not in op.facts:
+        return lower, args
+    places = list(op.facts["reads"])
+    whole = [te_tensor(a, {}) if isinstance(getattr(a, "ty", None), TensorType) else a for a in args]
+
+    def formula(*tensors: Any, **attrs: Any) -> Any:
+        seen = dict(zip(places, tensors, strict=True))
+        return lower(*(seen.get(place, value) for place, value in enumerate(whole)), **attrs)
+
+    return formula, [args[place] for place in places]
 
 
 def _placed(out: tuple[Type, ...], ty: Type | None) -> tuple[Type, ...]:

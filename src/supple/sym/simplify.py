@@ -117,7 +117,10 @@ def _from_poly(p: Poly, dtype: str, atoms: dict[int, Expr]) -> Expr:
     for dividend, divisor, factor in mods:
         terms.append((E.FloorMod(_from_poly(dividend, dtype, atoms), _literal(divisor, dtype)), factor))
     terms.sort(key=lambda term: term[1] < 0)  # positive terms first: m - n, not n * -1 + m
+    rest = p.terms.get((), 0)
     result: Expr | None = None
+    if terms and terms[0][1] < 0 < rest:  # 6 - n, not n * -1 + 6
+        result, rest = _literal(rest, dtype), 0
     for product, coefficient in terms:
         size = abs(coefficient)
         scaled = product if size == 1 else E.Mul(product, _literal(size, dtype))
@@ -125,7 +128,6 @@ def _from_poly(p: Poly, dtype: str, atoms: dict[int, Expr]) -> Expr:
             result = scaled if coefficient > 0 else E.Mul(product, _literal(coefficient, dtype))
         else:
             result = E.Add(result, scaled) if coefficient > 0 else E.Sub(result, scaled)
-    rest = p.terms.get((), 0)
     if result is None:
         return _literal(rest, dtype)
     if rest > 0:
