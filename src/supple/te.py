@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from supple.base.errors import NotSupportedError
+from supple.build.index_types import IndexTypes, sizes_as_given, user_size
 from supple.build.te import (
     ARITHMETIC,
     ComputeOp,
@@ -19,17 +20,17 @@ from supple.build.te import (
     definitions,
     max,
     min,
-    placeholder,
     prod,
-    reduce_axis,
     sum,
     tag_scope,
 )
 from supple.build.te import TensorValue as Tensor
 from supple.build.te import create_prim_func as _create
 from supple.build.te import extern as _extern
-from supple.ir.expr import Var, const
-from supple.ir.loop import CommReducer, Evaluate, PrimFunc
+from supple.build.te import placeholder as _placeholder
+from supple.build.te import reduce_axis as _reduce_axis
+from supple.ir.expr import Range, Var, const
+from supple.ir.loop import CommReducer, Evaluate, IterVar, PrimFunc
 from supple.ir.node import Expr, Stmt
 from supple.ir.types import prim_type
 from supple.relax import op as relax_op
@@ -80,17 +81,29 @@ from supple.tirx import round as round
 from supple.topi.apply import apply
 
 
-def var(name: str = "tindex", dtype: str = "int64") -> Var:
-    """A scalar, for the symbolic sizes of placeholders. Sizes are int64."""
+def var(name: str = "tindex", dtype: str = "int32") -> Var:
+    """A scalar, for the symbolic sizes of placeholders: int32, as Python ints are, or int64, as the graph's sizes."""
     return Var(name, prim_type(dtype))
 
 
 size_var = var
 
+
+def placeholder(shape: Sequence[Any], dtype: str = "float32", name: str = "placeholder") -> Tensor:
+    """An input tensor. ``shape`` holds integer expressions and ints, which are int32."""
+    return _placeholder([user_size(s) for s in shape], dtype, name)
+
+
+def reduce_axis(dom: Sequence[Any] | Range, name: str = "k") -> IterVar:
+    """A reduction axis over ``(low, high)``; ints are int32."""
+    return _reduce_axis(dom if isinstance(dom, Range) else [user_size(d) for d in dom], name)
+
+
+_apply = sizes_as_given(apply)
 ARITHMETIC.update({
-    name: partial(apply, getattr(relax_op, name)) for name in ("add", "subtract", "multiply", "divide", "negative")
+    name: partial(_apply, getattr(relax_op, name)) for name in ("add", "subtract", "multiply", "divide", "negative")
 })  # fmt: skip
-ARITHMETIC["cast"] = lambda x, dtype: apply(relax_op.astype, x, dtype=dtype)
+ARITHMETIC["cast"] = lambda x, dtype: _apply(relax_op.astype, x, dtype=dtype)
 
 
 def compute(
@@ -102,10 +115,11 @@ def compute(
 ) -> Any:
     """A tensor whose element at ``i, j, ...`` is ``fcompute(i, j, ...)``; a list of tensors where it returns a tuple.
 
-    A formula with ``*indices`` takes any rank. ``tag`` and ``attrs`` are notes, kept with the tensor's ``op``.
+    A formula with ``*indices`` takes any rank; an index has its size's dtype, which for ints is int32. ``tag``
+    and ``attrs`` are notes, kept with the tensor's ``op``.
     Raises ``TypeError`` when the number of indices does not fit, or a reduction stands inside an expression.
     """
-    return compute_together(shape, fcompute, name, tag, attrs)
+    return compute_together([user_size(s) for s in shape], fcompute, name, tag, attrs)
 
 
 def extern(
@@ -123,7 +137,7 @@ def extern(
     is no dtype to take.
     """
     several = bool(shape) and isinstance(shape[0], (list, tuple))
-    shapes = list(shape) if several else [shape]
+    shapes = [[user_size(s) for s in dims] for dims in (shape if several else [shape])]
     given = {t.dtype for t in inputs} if dtype is None else {dtype} if isinstance(dtype, str) else None
     if given is not None and len(given) != 1:
         raise TypeError(f"te.extern: {name}: say dtype, the inputs have {sorted(given) or 'none'}")
@@ -158,13 +172,19 @@ def thread_axis(*args: Any, **kwargs: Any) -> Any:
     raise NotSupportedError("te.thread_axis is not supported", hint="T.thread_binding in a loop function")
 
 
-def create_prim_func(tensors: Sequence[Tensor], name: str = "main") -> PrimFunc:
+def create_prim_func(
+    tensors: Sequence[Tensor], name: str = "main", index_dtype_override: str | None = None
+) -> PrimFunc:
     """The loop function with these tensors as its parameters, inputs first: ``create_prim_func([A, B, C])``.
 
     Placeholders are read, computed tensors are written; a computed tensor that is not listed is allocated inside.
-    Symbols that no shape introduces by itself become scalar parameters at the end.
-    Raises ``TypeError`` when a tensor that is read is not listed, an input follows an output, or nothing is computed.
+    Symbols that no shape introduces by itself become scalar parameters at the end. With ``index_dtype_override`` all
+    sizes and indices have that dtype, int32 or int64 (a statement of ``te.extern`` keeps its loops).
+    Raises ``TypeError`` for another dtype, when a tensor that is read is not listed, an input follows an output, or
+    nothing is computed.
     """
+    if index_dtype_override not in (None, "int32", "int64"):
+        raise TypeError(f"create_prim_func: index_dtype_override is int32 or int64, got {index_dtype_override!r}")
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"create_prim_func: expected te tensors, got {type(tensor).__name__}")
@@ -178,7 +198,11 @@ def create_prim_func(tensors: Sequence[Tensor], name: str = "main") -> PrimFunc:
     missing = sorted(t.name for t in read if t.definition is None and t not in inputs)
     if missing:
         raise TypeError(f"create_prim_func: {', '.join(missing)} is read but not listed; add it as a parameter")
-    return _create(inputs, outputs, name)[0]
+    if index_dtype_override is not None:
+        types = IndexTypes(index_dtype_override, fresh=True)
+        inputs = [types.input(t) for t in inputs]
+        outputs = types.outputs(outputs)
+    return _create(inputs, outputs, name, ("int32", "int64"))[0]
 
 
 __all__ = [

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from supple.base.errors import ComputeError, DiagnosticError, InternalError, TypeCheckError
 from supple.base.source import Span
+from supple.build.index_types import IndexTypes, sizes_are_wide
 from supple.build.infer import infer
 from supple.build.normal_form import NESTED, Normalizer, castable, is_leaf
 from supple.build.te import TensorValue, as_placeholders, create_prim_func
@@ -454,6 +455,8 @@ class BlockBuilder(Normalizer):
         for output in outputs:
             if not isinstance(output, TensorValue):
                 raise ComputeError(f"a compute definition returns te tensors, got {type(output).__name__}")
+        if not sizes_are_wide(outputs):  # the graph's sizes are int64, whatever a program wrote in its formulas
+            outputs = IndexTypes("int64").outputs(outputs, [t for t, _ in inputs])
         prim, symbols = create_prim_func([t for t, _ in inputs], outputs)
         name = primfunc_name_hint or getattr(func, "__name__", "") or "te_func"
         if primfunc_attrs:

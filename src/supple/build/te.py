@@ -8,7 +8,9 @@
     C = te.compute((n, m), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), "C")
     func = te.create_prim_func([A, B, C])
 
-Shapes are int64. A reduction stands at the top of a formula; it becomes a block with an ``init`` and an update.
+An index has the dtype of the size that it runs to; Python ints are int64 here, where operators are defined, and int32
+in programs (`supple.te`). A reduction stands at the top of a formula; it becomes a block with an ``init`` and an
+update.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from supple.analysis.regions import infer_regions
 from supple.base import dtypes
 from supple.base.errors import ComputeError, NotSupportedError
 from supple.ir import expr as E
-from supple.ir.expr import BufferLoad, ExprWithOps, Range, TupleGetItem, Var, as_expr, const, int64, scalar_dtype
+from supple.ir.expr import BufferLoad, ExprWithOps, Range, TupleGetItem, Var, as_expr, const, scalar_dtype
 from supple.ir.graph import Function, GlobalVar, ShapeExpr, Tuple
 from supple.ir.loop import (
     Bind,
@@ -221,7 +223,9 @@ class TensorValue:
 
     def __getitem__(self, index: Any) -> Expr:
         indices = index if isinstance(index, tuple) else (index,)
-        values = tuple(as_expr(i.var if isinstance(i, IterVar) else i) for i in indices)
+        given = [i.var if isinstance(i, IterVar) else i for i in indices]
+        like = [scalar_dtype(d) for d in self.shape[: len(given)]] + ["int64"] * (len(given) - self.ndim)
+        values = tuple(i if isinstance(i, Expr) else as_expr(i, dtype) for i, dtype in zip(given, like, strict=True))
         return TensorRead(self.buffer, values, tensor=self)
 
     def __call__(self, *indices: Any) -> Expr:
@@ -341,7 +345,7 @@ class ExternOp(_Operation):
 
 
 def placeholder(shape: Sequence[Any], dtype: str = "float32", name: str = "placeholder") -> TensorValue:
-    """An input tensor. ``shape`` holds ints and int64 expressions."""
+    """An input tensor. ``shape`` holds ints and integer expressions."""
     return TensorValue(Buffer(name, tuple(as_expr(s) for s in shape), dtype), None)
 
 
@@ -363,8 +367,9 @@ def reduce_axis(domain: Sequence[Any] | Range, name: str = "k") -> IterVar:
         low, extent = domain.min, domain.extent
     else:
         low, high = (as_expr(d) for d in domain)
+        low, high = E.match_dtypes(low, high)
         extent = high if isinstance(low, E.IntImm) and low.value == 0 else E.Sub(high, low)
-    return IterVar(Range(low, extent), Var(name, prim_type("int64")), IterType.REDUCE)
+    return IterVar(Range(low, extent), Var(name, prim_type(scalar_dtype(extent))), IterType.REDUCE)
 
 
 def compute(shape: Sequence[Any], formula: Callable[..., Any], name: str = "compute") -> TensorValue:
@@ -389,7 +394,7 @@ def compute_together(
     """`compute`, or several tensors where the formula returns several values. ``tag`` and ``attrs`` are notes."""
     dims = tuple(as_expr(s) for s in shape)
     names = _index_names(formula, len(dims))
-    axis = tuple(Var(n, prim_type("int64")) for n in names)
+    axis = tuple(Var(n, prim_type(scalar_dtype(d))) for n, d in zip(names, dims, strict=True))
     made = formula(*axis)
     several = isinstance(made, (list, tuple))
     bodies = tuple(as_expr(body, "float32") for body in (made if several else (made,)))
@@ -561,13 +566,16 @@ def definitions(outputs: Sequence[TensorValue], given: Sequence[TensorValue] = (
 
 
 def create_prim_func(
-    inputs: Sequence[TensorValue], outputs: Sequence[TensorValue] | None = None, name: str | None = None
+    inputs: Sequence[TensorValue],
+    outputs: Sequence[TensorValue] | None = None,
+    name: str | None = None,
+    size_dtypes: tuple[str, ...] = ("int64",),
 ) -> tuple[PrimFunc, list[Expr]]:
     """The loop function of ``outputs`` over ``inputs`` with symbols of its own, and the values its extra scalars take.
 
     The extra scalar parameters are the symbols that no buffer's shape introduces by itself (``n`` when only ``n + 1``
-    appears): pass them as ``tir_vars``. Scalars of other dtypes than int64 are arguments after the inputs. The
-    function is marked ``tirx.noalias``: its outputs overlap nothing.
+    appears): pass them as ``tir_vars``. Scalars of other dtypes than ``size_dtypes`` are arguments after the inputs.
+    The function is marked ``tirx.noalias``: its outputs overlap nothing.
     """
     results = list(outputs or [])
     computed = definitions(results, inputs)
@@ -586,8 +594,8 @@ def create_prim_func(
     attrs: dict[str, Any] = {"tirx.noalias": True}
     if name is not None:
         attrs["global_symbol"] = name
-    numbers = [s for s in extra if s.dtype != "int64"]
-    sizes = [s for s in extra if s.dtype == "int64"]
+    numbers = [s for s in extra if s.dtype not in size_dtypes]
+    sizes = [s for s in extra if s.dtype in size_dtypes]
     func = PrimFunc((*buffers[: len(inputs)], *numbers, *buffers[len(inputs) :], *sizes), body, None, attrs)
     renamed = substitute(func, fresh)
     return renamed, list(extra)
@@ -657,7 +665,7 @@ def _nest(op: ComputeOp, names: dict[str, int]) -> Stmt:
     """The loops and the blocks of the tensors of one definition: one block each, or one for a reduction of several."""
     shape = op.outputs[0].shape
     extents: list[tuple[Var, Expr, Expr]] = [
-        (var, int64(0), extent) for var, extent in zip(op.axis, shape, strict=True)
+        (var, const(0, var.dtype), extent) for var, extent in zip(op.axis, shape, strict=True)
     ]
     extents += [(axis.var, axis.dom.min, axis.dom.extent) for axis in op.reduce_axis]
     kinds = [IterType.DATA_PAR] * len(shape) + [IterType.REDUCE] * len(op.reduce_axis)

@@ -77,7 +77,7 @@ def transform(
                 stack.extend(reversed(waiting))
                 continue
         if isinstance(current, IRModule) or any(done[id(c)] is not c for c in below):
-            rebuilt = _with_children(current, done, into_types)
+            rebuilt = with_children(current, done, into_types)
         else:
             rebuilt = current
         replaced = rewrite(rebuilt)
@@ -86,7 +86,8 @@ def transform(
     return done[id(root)]
 
 
-def _with_children(parent: Node, done: Mapping[int, Node], into_types: bool) -> Node:
+def with_children(parent: Node, done: Mapping[int, Node], into_types: bool) -> Node:
+    """``parent`` with the children that ``done`` has others for, by identity."""
     if isinstance(parent, IRModule):
         functions = {var: cast(Any, done[id(func)]) for var, func in parent.functions.items()}
         made = IRModule(cast(Any, functions), parent.attrs, parent.global_infos)

@@ -327,7 +327,8 @@ def widen(e: Expr, mapping: Mapping[int, Expr]) -> Expr:
             into_types=False,
         )
     assert isinstance(widened, Expr)
-    return widened
+    dtype = E.scalar_dtype(widened)
+    return E.cast("int64", widened) if dtypes.is_int(dtype) and not dtypes.is_bool(dtype) else widened
 
 
 def nbytes_of(shape: Iterable[Expr], dtype: str) -> Expr:

@@ -23,7 +23,7 @@ from supple.topi import nn as nn
 from supple.topi import tag as tag
 from supple.topi import utils as utils
 from supple.topi import vision as vision
-from supple.topi.apply import apply, apply_many, named
+from supple.topi.apply import apply, apply_many, named, public
 from supple.topi.places import (
     dynamic_strided_slice as dynamic_strided_slice,
 )
@@ -524,6 +524,9 @@ def searchsorted(
 def hamming_window(window_size: int, periodic: bool, alpha: float, beta: float, dtype: str) -> TensorValue:
     """``alpha - beta cos(2 pi n / N)``."""
     return apply(relax_op.hamming_window, window_size, periodic, alpha, beta, dtype)
+
+
+public(globals())
 
 
 def __dir__() -> list[str]:

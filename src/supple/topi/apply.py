@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import FunctionType
 from typing import Any
 
 from supple.base.errors import NotSupportedError
 from supple.build import te
+from supple.build.index_types import sizes_as_given
 from supple.build.te import TensorValue
 from supple.ir.expr import Var, const
 from supple.ir.graph import Constant, ShapeExpr, Tuple
@@ -83,6 +85,14 @@ _NAMES: dict[Op, str] = {
 }  # fmt: skip
 """What topi calls the result of a function, by the operator that computes it, where that is not what the operator
 calls it; ``{}`` stands for the name of the first operand."""
+
+
+def public(namespace: dict[str, Any]) -> None:
+    """Let the public functions of a module of topi take and make sizes of any dtype (`sizes_as_given`)."""
+    own = [n for n, f in namespace.items() if isinstance(f, FunctionType) and f.__module__.startswith("supple.topi")]
+    for name in own:
+        if not name.startswith("_") and namespace[name].__module__ != __name__:
+            namespace[name] = sizes_as_given(namespace[name])
 
 
 def apply_many(op: Op, *args: Any, **attrs: Any) -> list[TensorValue]:

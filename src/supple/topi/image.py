@@ -7,7 +7,7 @@ from typing import Any
 
 from supple.build.te import TensorValue
 from supple.relax import op as relax_op
-from supple.topi.apply import apply
+from supple.topi.apply import apply, public
 
 
 def _resize(op: Any, data: TensorValue, roi: Any, size: Any, output_shape: Any, **attrs: Any) -> TensorValue:
@@ -100,3 +100,6 @@ def grid_sample(
         relax_op.image.grid_sample, data, grid, method=method, layout=layout, padding_mode=padding_mode,
         align_corners=align_corners,
     )  # fmt: skip
+
+
+public(globals())

@@ -11,7 +11,7 @@ from supple.ir.expr import And, IntImm, Select, const
 from supple.ir.node import Expr
 from supple.relax import op as relax_op
 from supple.sym.simplify import SHAPES
-from supple.topi.apply import apply, apply_many, named
+from supple.topi.apply import apply, apply_many, named, public
 from supple.topi.convolutions import (
     conv1d as conv1d,
 )
@@ -424,3 +424,6 @@ def batch_norm(
         epsilon=1e-5 if epsilon is None else epsilon, center=center is not False, scale=scale is not False,
         momentum=0.1 if momentum is None else momentum, training=bool(training),
     )  # fmt: skip
+
+
+public(globals())

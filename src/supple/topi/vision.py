@@ -7,7 +7,7 @@ from typing import Any
 from supple.build.te import TensorValue
 from supple.ir.graph import constant
 from supple.relax import op as relax_op
-from supple.topi.apply import apply, apply_many
+from supple.topi.apply import apply, apply_many, public
 
 
 def roi_align_nchw(
@@ -157,3 +157,6 @@ def multibox_transform_loc(
         relax_op.vision.multibox_transform_loc, cls_pred, loc_pred, anchor, clip=clip, threshold=threshold,
         variances=tuple(variances), keep_background=keep_background, apply_softmax=apply_softmax,
     )  # fmt: skip
+
+
+public(globals())
