@@ -30,7 +30,7 @@ from supple.ir.loop import Bind, BufferStore
 from supple.ir.node import Expr, Node, Stmt, children
 from supple.ir.op import Op
 from supple.ir.types import prim_type
-from supple.ir.walk import pre_order, transform
+from supple.ir.walk import post_order, pre_order, transform
 from supple.schedule import loops as L
 from supple.schedule.merge import can_merge, merge
 from supple.schedule.turn import depth_of, turned
@@ -198,11 +198,19 @@ def _constant_calls(nest: Nest, last: Axis) -> dict[int, tuple[Var, Expr]]:
     found: dict[int, tuple[Var, Expr]] = {}
     if _is_conditional(nest.store.value) or L.constant(last.extent) == 1:
         return found
+    varies: set[int] = set()
+    for node in post_order(nest.store.value):
+        if node is last.var or any(id(child) in varies for child in children(node)):
+            varies.add(id(node))
+    seen: set[int] = set()
     stack: list[Node] = [nest.store.value]
     while stack:
         node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
         if isinstance(node, E.Call) and _calls_function(node) and isinstance(node.op, Op) and node.op.pure:
-            if not any(a is last for a in nest.depends(node)):
+            if id(node) not in varies:
                 found[id(node)] = (Var("once", prim_type(E.scalar_dtype(node))), node)
                 continue
         stack.extend(children(node))
