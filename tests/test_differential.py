@@ -170,9 +170,9 @@ def drawn(draw: Any, kind: str, x: Var, pool: Pool) -> tuple[Call | None, list[V
 
 def emit_dynamic(draw: Any, bb: BlockBuilder, pool: Pool) -> list[Var]:
     """Values whose size only the data says, combined."""
-    a, b = (bb.emit(op("unique", bb.emit(op("reshape", draw(st.sampled_from(pool)), (-1,))))) for _ in range(2))
+    a, b = (bb.emit(op("unique", bb.emit(op("flatten", draw(st.sampled_from(pool)))))) for _ in range(2))
     joined = bb.emit(op("concat", [a, b], axis=0))
-    places = bb.emit(op("reshape", bb.emit(op("nonzero", joined)), (-1,)))
+    places = bb.emit(op("flatten", bb.emit(op("nonzero", joined))))
     return [joined, bb.emit(op("take", joined, places, axis=0)), bb.emit(op("maximum", a, b))][
         : draw(st.integers(1, 3))
     ]
