@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from supple.analysis.bounds import Context
+from supple.analysis.lazy import is_lazy
 from supple.analysis.reduction import fuse_multiply_add, is_same_place
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, IntImm, Var
 from supple.ir.loop import BufferStore, For, ForKind, IterType, SBlock, SBlockRealize, buffer_type
 from supple.ir.node import Expr, Node, Stmt, children
-from supple.ir.walk import post_order, pre_order, substitute
+from supple.ir.walk import containing, post_order, pre_order, substitute
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +165,13 @@ def is_in_bounds(nest: Nest, scalars: tuple[Var, ...]) -> bool:
         if not _inside(context, store.buffer, store.indices):
             return False
         roots += [store.value, *store.indices]
-    guarded: set[int] = set()  # what is inside only under conditions that the program has
-    for node in (n for root in roots for n in post_order(root)):
-        if isinstance(node, (E.Let, E.Ramp, E.Broadcast, E.Shuffle)):
-            return False
-        below = any(id(child) in guarded for child in children(node))
-        if below or (isinstance(node, BufferLoad) and not _inside(context, node.buffer, node.indices)):
-            guarded.add(id(node))
+    if any(isinstance(n, (E.Let, E.Ramp, E.Broadcast, E.Shuffle)) for root in roots for n in post_order(root)):
+        return False
+
+    def needs_guard(node: Node) -> bool:  # inside of its buffer only under conditions that the program has
+        return isinstance(node, BufferLoad) and not _inside(context, node.buffer, node.indices)
+
+    guarded = {node for root in roots for node in containing(root, needs_guard)}
     pending: list[tuple[Expr, tuple[tuple[Expr, bool], ...]]] = [(root, ()) for root in roots]
     visits = 0
     while pending:
@@ -188,7 +189,7 @@ def is_in_bounds(nest: Nest, scalars: tuple[Var, ...]) -> bool:
             context.reset(mark)
             if not fine:
                 return False
-        if isinstance(node, E.Call) and getattr(node.op, "name", "") == "tirx.if_then_else":
+        if isinstance(node, E.Call) and is_lazy(node):
             condition, then, otherwise = node.args
             pending.append((condition, guards))
             pending.append((then, (*guards, (condition, True))))

@@ -40,9 +40,9 @@ from supple.ir.loop import (
     SBlockRealize,
     buffer_type,
 )
-from supple.ir.node import Expr, Node, Role, Stmt, children, fields
+from supple.ir.node import Expr, Node, Role, Stmt, fields
 from supple.ir.types import BufferType
-from supple.ir.walk import post_order
+from supple.ir.walk import containing, post_order
 
 Interval = tuple[Expr, Expr]  # inclusive bounds
 
@@ -172,16 +172,15 @@ class _Scan:
 
     def _interval(self, index: Expr) -> Interval | None:
         """Bounds of an integer expression over the variables in ``bounds``, or None."""
-        moving: set[int] = set()
+        moving = containing(index, self._is_moving)
+        if id(index) not in moving:
+            return (index, index) if dtypes.lanes(scalar_dtype(index)) == 1 else None
         done: dict[int, Interval | None] = {}
         for current in post_order(index):
-            if self._is_moving(current) or any(id(child) in moving for child in children(current)):
-                moving.add(id(current))
+            if id(current) in moving:
                 done[id(current)] = self._bound(current, done)
             elif isinstance(current, Expr):
                 done[id(current)] = (current, current)
-        if id(index) not in moving:
-            return (index, index) if dtypes.lanes(scalar_dtype(index)) == 1 else None
         return done[id(index)]
 
     def _is_moving(self, n: Node) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from supple.analysis.lazy import is_lazy
 from supple.analysis.reduction import is_same_place
 from supple.ir import expr as E
 from supple.ir.expr import Call, Var
@@ -53,7 +54,7 @@ def can_vectorize(var: Var, body: Stmt, *, trusted: bool = False) -> bool:
             return False
         if isinstance(node, (E.Ramp, E.Broadcast, E.Shuffle)):
             return False
-        if isinstance(node, Call) and getattr(node.op, "name", "") == "tirx.if_then_else" and depends(node.args[0]):
+        if isinstance(node, Call) and is_lazy(node) and depends(node.args[0]):
             return False
         if isinstance(node, (E.And, E.Or)) and depends(node.a) and _mentions_memory(node.b):
             return False

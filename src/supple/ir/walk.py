@@ -52,6 +52,15 @@ def _statements_below(parent: Node) -> list[Node]:
     return [child for child in children(parent) if isinstance(child, Stmt)]
 
 
+def containing(root: Node, holds: Callable[[Node], bool]) -> set[int]:
+    """The identities of the nodes that ``holds`` is true of, and of those that have one inside."""
+    found: set[int] = set()
+    for current in post_order(root):
+        if holds(current) or any(id(child) in found for child in children(current)):
+            found.add(id(current))
+    return found
+
+
 def transform(
     root: Node, rewrite: Callable[[Node], Node | None], *, into_types: bool = True, into_expressions: bool = True
 ) -> Node:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from supple.analysis.lazy import is_lazy
 from supple.analysis.nest import Axis, Nest, is_independent, loads
 from supple.base import dtypes
 from supple.base.target import Target
@@ -30,11 +31,10 @@ from supple.ir.loop import Bind, BufferStore
 from supple.ir.node import Expr, Node, Stmt, children
 from supple.ir.op import Op
 from supple.ir.types import prim_type
-from supple.ir.walk import post_order, pre_order, transform
+from supple.ir.walk import containing, pre_order, transform
 from supple.schedule import loops as L
 from supple.schedule.merge import can_merge, merge
 from supple.schedule.turn import depth_of, turned
-from supple.sym.terms import intrinsic_name
 
 LINE = 64
 """Bytes of a cache line."""
@@ -181,10 +181,7 @@ def lanes_of(nest: Nest, target: Target) -> int:
 
 def _is_conditional(value: Expr) -> bool:
     """Whether only a part of a value may be computed."""
-    return any(
-        isinstance(node, (E.And, E.Or)) or (isinstance(node, Expr) and intrinsic_name(node) == "if_then_else")
-        for node in pre_order(value)
-    )
+    return any(isinstance(node, Expr) and is_lazy(node) for node in pre_order(value))
 
 
 def _calls_function(node: Node) -> bool:
@@ -198,10 +195,7 @@ def _constant_calls(nest: Nest, last: Axis) -> dict[int, tuple[Var, Expr]]:
     found: dict[int, tuple[Var, Expr]] = {}
     if _is_conditional(nest.store.value) or L.constant(last.extent) == 1:
         return found
-    varies: set[int] = set()
-    for node in post_order(nest.store.value):
-        if node is last.var or any(id(child) in varies for child in children(node)):
-            varies.add(id(node))
+    varies = containing(nest.store.value, lambda node: node is last.var)
     seen: set[int] = set()
     stack: list[Node] = [nest.store.value]
     while stack:
