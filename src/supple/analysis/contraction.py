@@ -20,7 +20,6 @@ FEW_COLUMNS = 5
 FEW_COLUMNS_ALONG = 24
 """The same where the left operand is contiguous along its rows: it need not be turned then."""
 
-
 SHORT_SUMS = 32
 """Sums of fewer terms are better computed several columns at a time, even where the operands lie along them."""
 

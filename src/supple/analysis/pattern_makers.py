@@ -125,6 +125,3 @@ def make_fused_bias_activation_pattern(
     if with_bias:
         out = is_op(Op.of_role("add").name)(out, wildcard())
     return is_op(activation)(out) if activation else out
-
-
-# ----------------------------------------------------------------------------------------------- sequences in a context

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from supple.analysis.pattern_makers import (
-    is_const,
-    is_op,
-    is_tuple,
-    is_tuple_get_item,
-    wildcard,
-)
-from supple.analysis.patterns import (
-    DFPattern,
-)
+from supple.analysis.pattern_makers import is_const, is_op, is_tuple, is_tuple_get_item, wildcard
+from supple.analysis.patterns import DFPattern
 from supple.base.errors import NotSupportedError
 from supple.build.functions import copy_with_new_vars
 from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var

@@ -72,8 +72,7 @@ def blocking(
     cores = max(1, target.cores)
     row_bytes = dtypes.nbytes(dtype) * tile.columns
     deep = _depth(length, target.l1_bytes * 3 // 4 // (tile.rows * dtypes.nbytes(dtype)) // 8 * 8)
-    low = _depth(length, 2 * _shallow(columns, row_bytes, deep, tile, target)) if shallow else deep
-    low = min(deep, low)
+    low = min(deep, _depth(length, 2 * _shallow(columns, row_bytes, deep, tile, target))) if shallow else deep
     large = max(1, max(target.l2_bytes, min(PANELS_BYTES, target.l3_bytes // 2)) // (row_bytes * deep))
     in_cache = max(1, target.l2_bytes // 2 // (row_bytes * low))
     if given:  # read from the next cache, ahead of need: the fewer blocks, the less often the left operand is read
