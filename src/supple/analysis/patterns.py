@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from supple.analysis.pattern_text import pattern_text
+from supple.ir.conventions import conventions
 from supple.ir.expr import TENSOR_OPERATORS, Call, DataflowVar, TupleGetItem, Var, as_expr
 from supple.ir.graph import Constant, ExternFunc, Function, GlobalVar, SeqExpr, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
-from supple.ir.print_style import default_style
 from supple.ir.structural import structural_equal
 from supple.ir.types import ShapeType, TensorType
 from supple.sym.relate import assignable, tensor_dims
@@ -648,12 +648,12 @@ class PatternContext:
                     del chosen[patterns[position]]
                 matcher.back(mark)
 
-        yield from assign(0, {}, Matcher(block.values, bound_are_values=default_style().matches_inputs))
+        yield from assign(0, {}, Matcher(block.values, bound_are_values=conventions().matches_inputs))
 
     def _parts_fit(self, chosen: Mapping[DFPattern, Var], matcher: Matcher) -> bool:
         """Whether arguments stand for different variables. Under Relax's conventions these are no constants, and
         differ from what calls and sequences stand for as well."""
-        strict = default_style().matches_inputs
+        strict = conventions().matches_inputs
         parts = dict.fromkeys(p for call in self.calls for p in ((call, *call.args) if strict else call.args))
         found: Matches = {p: matcher.memo[p] for p in parts if p in matcher.memo}
         if strict:

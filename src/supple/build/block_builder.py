@@ -13,6 +13,7 @@ from supple.build.index_types import IndexTypes, sizes_are_wide
 from supple.build.infer import infer
 from supple.build.normal_form import NESTED, Normalizer, castable, is_leaf
 from supple.build.te import TensorValue, as_placeholders, create_prim_func
+from supple.ir.conventions import conventions
 from supple.ir.expr import Call, DataflowVar, Var, is_scalar, place_of_use, scalar_dtype
 from supple.ir.graph import (
     Binding,
@@ -31,7 +32,6 @@ from supple.ir.loop import PrimFunc
 from supple.ir.module import BaseFunc, IRModule
 from supple.ir.node import Expr, Type, replace
 from supple.ir.op import Op
-from supple.ir.print_style import default_style
 from supple.ir.structural import structural_equal, structural_hash
 from supple.ir.types import TensorType
 from supple.ir.walk import free_symbols, substitute
@@ -667,7 +667,7 @@ def check_condition(condition: Expr, span: Span | None) -> None:
 
 def _joined(blocks: Sequence[BindingBlock]) -> tuple[BindingBlock, ...]:
     """The blocks of a sequence; under Relax's conventions dataflow blocks that follow each other are one."""
-    if not default_style().joins_dataflow:
+    if not conventions().joins_dataflow:
         return tuple(blocks)
     found: list[BindingBlock] = []
     for block in blocks:

@@ -11,6 +11,7 @@ from typing import Any
 from supple.base.errors import TypeCheckError
 from supple.base.source import Span
 from supple.build.infer import infer
+from supple.ir.conventions import conventions
 from supple.ir.expr import Call, TupleGetItem, Var, as_expr, is_scalar
 from supple.ir.graph import (
     Binding,
@@ -26,7 +27,6 @@ from supple.ir.graph import (
 )
 from supple.ir.node import Expr, replace
 from supple.ir.op import Op, settle, settle_literals
-from supple.ir.print_style import default_style
 
 NESTED = (Call, Tuple, TupleGetItem)
 _SCOPED = (If, SeqExpr, Function)
@@ -220,7 +220,7 @@ def as_value(value: Any) -> Expr:
 
 def castable(e: Expr) -> bool:
     """Whether ``R.match_cast`` checks a value in normal form as it is; otherwise it is bound to a variable first."""
-    return isinstance(e, (Var, ShapeExpr)) or (default_style().casts_values and not isinstance(e, (Tuple, *_SCOPED)))
+    return isinstance(e, (Var, ShapeExpr)) or (conventions().casts_values and not isinstance(e, (Tuple, *_SCOPED)))
 
 
 def is_leaf(e: Expr) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from supple.base import dtypes
+from supple.ir.conventions import conventions
 from supple.ir.expr import (
     EQ,
     GE,
@@ -42,7 +43,6 @@ from supple.ir.expr import (
 )
 from supple.ir.node import Expr
 from supple.ir.operators import BUILD
-from supple.ir.print_style import default_style
 from supple.ir.types import BufferType, TensorType, TupleType
 
 _SCALAR_BINARY: dict[str, type[BinaryOp]] = {
@@ -55,7 +55,7 @@ def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
     if _is_tensor(a) or _is_tensor(b):
         return _tensor(name, a, b)
     left, right = match_dtypes(a, b)
-    folded = _folded(name, left, right) if default_style().folds_operators else None
+    folded = _folded(name, left, right) if conventions().folds_operators else None
     if folded is not None:
         return folded
     if name == "truediv":

@@ -12,6 +12,7 @@ from keyword import iskeyword
 from typing import Any
 
 from supple.base.registry import did_you_mean
+from supple.ir import conventions
 from supple.ir.access_path import AccessPath
 from supple.ir.node import METHODS
 from supple.ir.print_marks import Marks
@@ -40,15 +41,6 @@ class PrintStyle:
     typed_numbers: bool  # a number says its dtype though the operand beside it implies it
     calls_stand_alone: bool  # T.evaluate(f()) is f(), and a call without a result is bound to no name
     default_dtype: str  # of buffers that are made in the text: it is not said
-    # programs that are read and built
-    counts_named: bool  # the values that a text names count where those without names are numbered
-    joins_dataflow: bool  # dataflow blocks that follow each other are one
-    casts_values: bool  # what R.match_cast checks may be a call or an element of a tuple that is bound to no variable
-    matches_inputs: bool  # what stands in a PatternContext are variables, each another; is_var means no bound one
-    renames_nothing: bool  # after rewrite_call no binding is another name of a variable or of a tuple's element
-    folds_operators: bool  # Python's operators compute numbers, and n + 0, n * 1, n // 1 are n
-    symbols_in_sight: bool  # a body may name the symbols of its signature without declaring them
-    drops_zeros: bool  # T.evaluate(0) among other statements is left out
     # in what order
     sorted_keys: bool  # dictionaries
     regions_first: bool  # T.reads and T.writes before a block's buffers
@@ -106,14 +98,6 @@ SUPPLE = PrintStyle(
     typed_numbers=False,
     calls_stand_alone=False,
     default_dtype="",
-    counts_named=False,
-    joins_dataflow=False,
-    casts_values=False,
-    matches_inputs=False,
-    renames_nothing=False,
-    folds_operators=False,
-    symbols_in_sight=False,
-    drops_zeros=False,
     sorted_keys=False,
     regions_first=False,
     types_first=False,
@@ -169,14 +153,6 @@ RELAX = PrintStyle(
     typed_numbers=True,
     calls_stand_alone=True,
     default_dtype="float32",
-    counts_named=True,
-    joins_dataflow=True,
-    casts_values=True,
-    matches_inputs=True,
-    renames_nothing=True,
-    folds_operators=True,
-    symbols_in_sight=True,
-    drops_zeros=True,
     sorted_keys=True,
     regions_first=True,
     types_first=True,
@@ -221,8 +197,10 @@ _default = [SUPPLE]
 
 
 def set_default_style(name: str) -> None:
-    """Choose the layout of texts that are asked for without one, for the whole process: ``"supple"`` or ``"relax"``."""
+    """Choose the layout of texts that are asked for without one, for the whole process, and with it the conventions by
+    which programs are read and built (`supple.ir.conventions`): ``"supple"`` or ``"relax"``."""
     _default[0] = _style(name)
+    conventions.set_conventions(conventions.RELAX if _default[0] is RELAX else conventions.SUPPLE)
 
 
 def default_style() -> PrintStyle:

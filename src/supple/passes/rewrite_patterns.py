@@ -8,10 +8,10 @@ from typing import Any, TypeGuard
 from supple.analysis.patterns import DFPattern, PatternContext
 from supple.analysis.unused import remove_all_unused
 from supple.build.functor import PyExprMutator
+from supple.ir.conventions import conventions
 from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var, is_scalar
 from supple.ir.graph import BindingBlock, DataflowBlock, Function, Tuple, VarBinding
 from supple.ir.node import Expr, replace
-from supple.ir.print_style import default_style
 from supple.ir.structural import structural_equal
 from supple.passes.canonical_bindings import canonical_bindings
 
@@ -115,7 +115,7 @@ def rewrite_call(pattern: DFPattern, rewriter: CallRewriter, func: Function) -> 
     mutator = _CallMutator(pattern, rewriter)
     rewritten = mutator.visit_expr(func)
     assert isinstance(rewritten, Function)
-    if mutator.changes and default_style().renames_nothing:
+    if mutator.changes and conventions().renames_nothing:
         return canonical_bindings(rewritten)
     return remove_all_unused(rewritten)
 

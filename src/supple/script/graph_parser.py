@@ -11,11 +11,11 @@ from supple.base.errors import DiagnosticError, TypeCheckError
 from supple.base.registry import did_you_mean
 from supple.base.source import Span
 from supple.build.block_builder import BlockBuilder
+from supple.ir.conventions import conventions
 from supple.ir.expr import Call, DataflowVar, IntImm, TupleGetItem, Var, graph_scalar, is_scalar, scalar_dtype
 from supple.ir.graph import BindingBlock, DataflowBlock, Function, GlobalVar, ShapeExpr, Tuple, VarBinding, constant
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
-from supple.ir.print_style import default_style
 from supple.ir.structural import structural_equal
 from supple.ir.types import AnyType, DeviceMesh, FuncType, PrimType, TupleType, VDevice, prim_type
 from supple.script.evaluate import Environment, describe
@@ -108,7 +108,7 @@ class GraphParser(SymbolEvaluator):
         """The module's virtual device that ``"kind:index:scope"`` names, or one of its own where there are none."""
         wanted = VDevice.parse(text)
         known = [] if self.module is None else self.module.infos.get("vdevice", [])
-        if not known and default_style().joins_dataflow:
+        if not known and conventions().joins_dataflow:
             raise TypeError(f"the module has no virtual device {text!r}: I.module_global_infos declares them")
         if not known:
             return wanted
@@ -142,7 +142,7 @@ class GraphParser(SymbolEvaluator):
         """Read the statements; the finished function."""
         self.builder = builder
         builder.names_as_written = True
-        builder.counts_named = default_style().counts_named
+        builder.counts_named = conventions().counts_named
         name = self.source.name_span(self.node)
         builder.begin_function(self.node.name, self.params, {}, self.options.pure, self.ret_ty, name)
         self.scopes.append({})

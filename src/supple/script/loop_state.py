@@ -14,6 +14,7 @@ from supple.base import dtypes
 from supple.base.errors import TypeCheckError
 from supple.base.named_target import NamedTarget
 from supple.base.source import Span
+from supple.ir.conventions import conventions
 from supple.ir.expr import (
     BufferLoad,
     IntImm,
@@ -33,7 +34,6 @@ from supple.ir.loop import (
     SeqStmt,
 )
 from supple.ir.node import Expr, Node, Stmt
-from supple.ir.print_style import default_style
 from supple.ir.types import prim_type
 from supple.runtime.device import Device
 from supple.script.evaluate import Environment, describe
@@ -126,7 +126,7 @@ class Suite:
 
 def join(statements: list[Stmt]) -> Stmt:
     """Several statements as one, without flattening: text that spells out a nested sequence keeps it."""
-    if len(statements) > 1 and default_style().drops_zeros:
+    if len(statements) > 1 and conventions().drops_zeros:
         statements = [s for s in statements if not _is_zero(s)] or statements[:1]
     return statements[0] if len(statements) == 1 else SeqStmt(tuple(statements))
 

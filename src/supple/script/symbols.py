@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from supple.base import dtypes
 from supple.base.errors import DiagnosticError
 from supple.base.source import Span
+from supple.ir.conventions import conventions
 from supple.ir.expr import Var, const, is_scalar, scalar_dtype
 from supple.ir.node import Expr
-from supple.ir.print_style import default_style
 from supple.ir.types import prim_type
 from supple.script.evaluate import Environment, Evaluator
 from supple.script.forms import Fresh, MetaVar
@@ -76,7 +76,7 @@ class SymbolEvaluator(Evaluator):
         if self.may_define and (node.id in self.symbols or node.id in self.quoted):
             return self.symbol(node.id, self.span(node))  # a signature that also names it as text
         if node.id in self.symbols and not self.may_define:
-            if default_style().symbols_in_sight:
+            if conventions().symbols_in_sight:
                 return self.symbol(node.id, self.span(node))
             raise self.error(
                 node,

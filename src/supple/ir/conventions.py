@@ -1,0 +1,58 @@
+"""Conventions by which programs are read and built: Supple's own, or Relax's while scripts written for TVM run.
+
+They go with the layout in which programs are printed (`supple.ir.print_style.set_default_style` chooses both), so that
+what is built compares and prints as a script expects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Conventions:
+    """What differs, each a yes or no."""
+
+    counts_named: bool  # the values that a text names count where those without names are numbered
+    joins_dataflow: bool  # dataflow blocks that follow each other are one
+    casts_values: bool  # what R.match_cast checks may be a call or an element of a tuple that is bound to no variable
+    matches_inputs: bool  # what stands in a PatternContext are variables, each another; is_var means no bound one
+    renames_nothing: bool  # after rewrite_call no binding is another name of a variable or of a tuple's element
+    folds_operators: bool  # Python's operators compute numbers, and n + 0, n * 1, n // 1 are n
+    symbols_in_sight: bool  # a body may name the symbols of its signature without declaring them
+    drops_zeros: bool  # T.evaluate(0) among other statements is left out
+
+
+SUPPLE = Conventions(
+    counts_named=False,
+    joins_dataflow=False,
+    casts_values=False,
+    matches_inputs=False,
+    renames_nothing=False,
+    folds_operators=False,
+    symbols_in_sight=False,
+    drops_zeros=False,
+)
+
+RELAX = Conventions(
+    counts_named=True,
+    joins_dataflow=True,
+    casts_values=True,
+    matches_inputs=True,
+    renames_nothing=True,
+    folds_operators=True,
+    symbols_in_sight=True,
+    drops_zeros=True,
+)
+
+_current = [SUPPLE]
+
+
+def conventions() -> Conventions:
+    """The conventions of the process."""
+    return _current[0]
+
+
+def set_conventions(chosen: Conventions) -> None:
+    """Choose the conventions of the process."""
+    _current[0] = chosen
