@@ -98,7 +98,7 @@ def post_order_visit(expr: Expr, fvisit: Callable[[Expr], Any]) -> None:
         parts = [(child, known, False) for child, known in _used_by(current)]
         if isinstance(current, (Var, *_ENTERED_ONCE)) and not isinstance(current, Function):
             known = ty if ty is not None else getattr(current, "ty", None)
-            parts += [(dim, None, False) for dim in _shapes_in(known)]
+            parts += [(dim, None, False) for dim in shapes_in(known)]
         stack.extend(reversed(parts))
 
 
@@ -112,17 +112,24 @@ def _used_by(e: Node) -> Iterator[tuple[Node, Type | None]]:
     elif isinstance(e, SeqExpr):
         for block in e.blocks:
             for binding in block.bindings:
-                yield binding.value, binding.var.ty  # type: ignore[attr-defined]
+                assert isinstance(binding, (VarBinding, MatchCast))
+                yield binding.value, binding.var.ty
+                if isinstance(binding, MatchCast):
+                    yield from ((shape, None) for shape in shapes_in(binding.ty))
         yield e.body, None
+    elif isinstance(e, Call):
+        yield e.op, None
+        yield from ((shape, None) for ty in e.ty_args for shape in shapes_in(ty))
+        yield from ((arg, None) for arg in e.args)
     else:
         yield from ((child, None) for child in _graph_children(e))
 
 
-def _shapes_in(ty: Any) -> Iterator[Node]:
+def shapes_in(ty: Any) -> Iterator[Expr]:
     """The shapes that a type holds."""
     if isinstance(ty, TupleType):
         for part in ty.fields:
-            yield from _shapes_in(part)
+            yield from shapes_in(part)
     elif isinstance(ty, TensorType) and ty.shape is not None:
         yield ty.shape
     elif isinstance(ty, ShapeType):

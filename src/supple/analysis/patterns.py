@@ -71,6 +71,13 @@ class Matcher:
         del self.journal[mark:]
 
 
+def _pattern(value: Any, where: str) -> Any:
+    """A pattern; raises ``TypeError`` for anything else."""
+    if isinstance(value, DFPattern):
+        return value
+    raise TypeError(f"{where} takes patterns, such as wildcard(), got {type(value).__name__}")
+
+
 class DFPattern:
     """Base of all patterns. Identity equality: the same object must match the same expression."""
 
@@ -104,17 +111,17 @@ class DFPattern:
     # combining
 
     def __or__(self, other: DFPattern) -> DFPattern:
-        return OrPattern(self, other)
+        return OrPattern(self, _pattern(other, "|"))
 
     def __and__(self, other: DFPattern) -> DFPattern:
-        return AndPattern(self, other)
+        return AndPattern(self, _pattern(other, "&"))
 
     def __invert__(self) -> DFPattern:
         return NotPattern(self)
 
     def __call__(self, *args: DFPattern, varg_default_wildcard: bool = False) -> CallPattern:
         flat = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
-        return CallPattern(self, tuple(flat), varg_default_wildcard)
+        return CallPattern(self, tuple(_pattern(arg, "a call") for arg in flat), varg_default_wildcard)
 
     def has_attr(self, attrs: Mapping[str, Any]) -> DFPattern:
         """Also: the call has these attributes."""
@@ -297,7 +304,16 @@ class TuplePattern(DFPattern):
     """A tuple with these fields, in order."""
 
     def __init__(self, fields: Sequence[DFPattern]) -> None:
-        self.fields = tuple(fields)
+        self.fields = tuple(_pattern(field, "a tuple") for field in fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __getitem__(self, index: int | None) -> TupleGetItemPattern:
+        """One field of what this pattern matches; any field for None. Raises ``IndexError`` for one it has not."""
+        if index is not None and not -len(self.fields) <= index < len(self.fields):
+            raise IndexError(f"a tuple of {len(self.fields)} patterns has no field {index}")
+        return TupleGetItemPattern(self, index)
 
     def matches(self, matcher: Matcher, expr: Expr) -> bool:
         value = matcher.value(expr)
@@ -363,6 +379,13 @@ class PrimArrPattern(DFPattern):
 
     def __init__(self, shape: Sequence[Any]) -> None:
         self.fields = tuple(as_expr(s) for s in shape)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __getitem__(self, index: int) -> Any:
+        """A dimension."""
+        return self.fields[index]
 
     def matches(self, matcher: Matcher, expr: Expr) -> bool:
         value = matcher.value(expr)
@@ -534,7 +557,7 @@ class PatternSeq:
             context.edges.append((a, b, index, only))
 
     def _extend(self, other: DFPattern | PatternSeq, index: int, only: bool) -> PatternSeq:
-        rest = other if isinstance(other, PatternSeq) else PatternSeq([other])
+        rest = other if isinstance(other, PatternSeq) else PatternSeq([_pattern(other, "a sequence")])
         joined = PatternSeq([])
         joined.patterns = self.patterns + rest.patterns
         joined.edges = self.edges + rest.edges
@@ -557,6 +580,9 @@ class PatternSeq:
 
     def __getitem__(self, index: int) -> DFPattern:
         return self.patterns[index]
+
+    def __repr__(self) -> str:
+        return pattern_text(self)
 
     def dup(self) -> PatternSeq:
         """The same sequence with other objects."""

@@ -125,6 +125,10 @@ class MissingFunctionError(SuppleError, KeyError, ValueError):
         return str(self.args[0]) if self.args else ""
 
 
+class NumberRangeError(OverflowError, ValueError):
+    """A number does not fit in its dtype (a ``ValueError`` as well, as in Relax)."""
+
+
 class RegistryError(SuppleError, KeyError):
     """A name was registered twice, or looked up and not found."""
 

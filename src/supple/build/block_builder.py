@@ -50,9 +50,11 @@ class _Scope:
     blocks: list[BindingBlock] = field(default_factory=list)
     bindings: list[Binding] = field(default_factory=list)
     dataflow: bool = False
+    bound: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)  # operands, by identity, with their variables
 
     def close_block(self) -> BindingBlock | None:
         """End the block that is open; the block, or None where nothing was bound."""
+        self.bound = {}
         if not self.bindings:
             return None
         kind = DataflowBlock if self.dataflow else BindingBlock
@@ -401,6 +403,15 @@ class BlockBuilder(Normalizer):
         exact: bool = False,
     ) -> Var:
         """Bind a value with a run-time check of its type, which may introduce symbols."""
+        value = self.cast_operand(expr, ty, span)
+        self._know_symbols(ty)
+        var = self._new_var(name_hint, ty, output, span, exact)
+        self._append(MatchCast(var, value, ty, span=span))
+        return var
+
+    def cast_operand(self, expr: Any, ty: Type, span: Span | None = None) -> Expr:
+        """What ``R.match_cast`` of an expression checks: its normal form. Raises `TypeCheckError` for a check that
+        never holds."""
         value = self.normalize(expr)
         if not castable(value):
             value = self.emit(value, span=span)
@@ -408,10 +419,7 @@ class BlockBuilder(Normalizer):
             raise TypeCheckError(
                 "match_cast never holds", span=span, expected=str(ty), actual=str(infer(value)), rule="match_cast"
             )
-        self._know_symbols(ty)
-        var = self._new_var(name_hint, ty, output, span, exact)
-        self._append(MatchCast(var, value, ty, span=span))
-        return var
+        return value
 
     def emit_if(
         self,
@@ -575,6 +583,10 @@ class BlockBuilder(Normalizer):
         scope = self._scope()
         scope.close_block()
         return [binding for block in scope.blocks for binding in block.bindings]
+
+    def bound_in_block(self) -> dict[int, tuple[Expr, Expr]]:
+        """The operands that the block that is open has bound, by identity."""
+        return self._scope().bound if self._frames else {}
 
     def emit_normal(self, value: Expr) -> Var:
         """Bind an expression that is in normal form already."""

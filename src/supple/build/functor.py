@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from supple.analysis.graph import shapes_in
 from supple.build.block_builder import BlockBuilder
+from supple.build.infer import infer
 from supple.ir.expr import Call, DataflowVar, StringImm, TupleGetItem, Var, is_scalar
 from supple.ir.graph import (
     Binding,
@@ -75,12 +77,22 @@ class ExprFunctor:
     """Calls the method of an expression's kind: ``visit_call_`` for a `Call`, and so on."""
 
     def visit_expr(self, expr: Expr) -> Any:
-        """What the method of the expression's kind returns."""
-        return getattr(self, _method(expr))(expr)
+        """What the method of the expression's kind returns. Raises ``NotImplementedError`` where there is none."""
+        method = getattr(self, _method(expr), None)
+        if method is None:
+            raise NotImplementedError(f"{type(self).__name__} has no {_method(expr)}")
+        return method(expr)
 
 
 class PyExprVisitor(ExprFunctor):
-    """Visits every expression, binding and variable definition of a graph function, in order of evaluation."""
+    """Visits every expression, binding and variable definition of a graph function, in order of evaluation.
+
+    The shapes in the type of a value (not those in types of functions) are visited after its operands.
+    """
+
+    def _visit_shapes(self, ty: Any) -> None:
+        for shape in shapes_in(ty):
+            self.visit_expr(shape)
 
     # bindings and blocks
 
@@ -96,6 +108,7 @@ class PyExprVisitor(ExprFunctor):
 
     def visit_match_cast_(self, binding: MatchCast) -> None:
         self.visit_expr(binding.value)
+        self._visit_shapes(binding.ty)
         self.visit_var_def(binding.var)
 
     def visit_binding_block(self, block: BindingBlock) -> None:
@@ -135,23 +148,30 @@ class PyExprVisitor(ExprFunctor):
         for block in op.blocks:
             self.visit_binding_block(block)
         self.visit_expr(op.body)
+        self._visit_shapes(op.ty)
 
     def visit_call_(self, op: Call) -> None:
         self.visit_expr(op.op)
+        for ty in op.ty_args:
+            self._visit_shapes(ty)
         for arg in op.args:
             self.visit_expr(arg)
+        self._visit_shapes(op.ty)
 
     def visit_tuple_(self, op: Tuple) -> None:
         for field in op.fields:
             self.visit_expr(field)
+        self._visit_shapes(op.ty)
 
     def visit_tuple_getitem_(self, op: TupleGetItem) -> None:
         self.visit_expr(op.tuple_value)
+        self._visit_shapes(op.ty)
 
     def visit_if_(self, op: If) -> None:
         self.visit_expr(op.cond)
         self.visit_expr(op.true_branch)
         self.visit_expr(op.false_branch)
+        self._visit_shapes(op.ty)
 
     def visit_shape_expr_(self, op: ShapeExpr) -> None:
         for value in op.values:
@@ -159,9 +179,11 @@ class PyExprVisitor(ExprFunctor):
 
     def visit_var_(self, op: Var) -> None:
         """A use of a variable."""
+        self._visit_shapes(op.ty)
 
     def visit_dataflow_var_(self, op: DataflowVar) -> None:
         """A use of a dataflow variable."""
+        self._visit_shapes(op.ty)
 
     def visit_generic_const_(self, op: Constant) -> None:
         """A tensor literal; `visit_constant_` is its older name, which is called from here."""
@@ -231,18 +253,28 @@ class PyExprMutator(ExprFunctor):
         self.reemit(binding.var, value)
 
     def visit_match_cast_(self, binding: MatchCast) -> None:
-        value = self.visit_expr(binding.value)
-        var = self.visit_var_def(binding.var)
-        new = self.builder_.match_cast(
-            value, binding.ty, var.name, output=_is_output(var), span=binding.span, exact=True
-        )
-        self.set_var_remap(binding.var, new)
+        value = self.builder_.cast_operand(self.visit_expr(binding.value), binding.ty, binding.span)
+        new = self._defined_anew(binding.var, binding.ty)
+        same = new is binding.var and value is binding.value
+        self.builder_.append(binding if same else MatchCast(new, value, binding.ty, span=binding.span))
 
     def reemit(self, var: Var, value: Expr) -> Var:
-        """Bind ``value`` in place of ``var``: later uses of ``var`` become the new variable."""
-        wanted = self.visit_var_def(var)
-        new = self.builder_.emit(value, wanted.name, output=_is_output(wanted), span=var.span, exact=True)
-        self.set_var_remap(var, new)
+        """Bind ``value`` in place of ``var``: to ``var`` itself where the type is the same, else to a new variable,
+        which later uses of ``var`` become."""
+        bound = self.builder_.normalize(value)
+        if isinstance(bound, SeqExpr):
+            bound = self.builder_.flatten(bound)
+        new = self._defined_anew(var, infer(bound))
+        self.builder_.append(VarBinding(new, bound, span=var.span))
+        return new
+
+    def _defined_anew(self, var: Var, ty: Type) -> Var:
+        """What is defined in place of ``var`` for a value of that type."""
+        new = self.with_type(self.visit_var_def(var), ty)
+        if isinstance(new, DataflowVar) and not self.builder_.current_block_is_dataflow():
+            new = Var(new.name, ty, span=new.span)
+        if new is not var:
+            self.set_var_remap(var, new)
         return new
 
     def visit_binding_block(self, block: BindingBlock) -> BindingBlock:
@@ -381,10 +413,6 @@ class PyExprMutator(ExprFunctor):
 
     def visit_expr_fallback_(self, op: Expr) -> Expr:
         return op
-
-
-def _is_output(var: Var) -> bool:
-    return not isinstance(var, DataflowVar)
 
 
 def _same(new: tuple[Any, ...], old: tuple[Any, ...]) -> bool:

@@ -47,6 +47,10 @@ class Normalizer:
         """Bind an expression that is in normal form."""
         raise NotImplementedError
 
+    def bound_in_block(self) -> dict[int, tuple[Expr, Expr]]:
+        """The operands that were bound to variables in the block that is open, by identity, each with its variable."""
+        raise NotImplementedError
+
     def append(self, binding: Binding) -> None:
         """Take over a binding in normal form."""
         raise NotImplementedError
@@ -74,8 +78,8 @@ class Normalizer:
     def normalize(self, expr: Any) -> Expr:
         """The expression in A-normal form with its type: nested calls are bound to new variables in this scope.
 
-        Branches and local functions are put into normal form in scopes of their own. What is in normal form already
-        comes back as it is.
+        An operand that this block has bound before is not bound again. Branches and local functions are put into normal
+        form in scopes of their own. What is in normal form already comes back as it is.
         """
         root = as_value(expr)
         if isinstance(root, _SCOPED):
@@ -84,6 +88,7 @@ class Normalizer:
             infer(root)
             return root
         done: dict[int, Expr] = {}
+        bound = self.bound_in_block()
         stack: list[tuple[Expr, bool]] = [(root, False)]
         while stack:
             current, expanded = stack.pop()
@@ -95,6 +100,9 @@ class Normalizer:
             if not isinstance(current, NESTED) or _is_number(current):
                 done[id(current)] = current
                 continue
+            if current is not root and id(current) in bound:
+                done[id(current)] = bound[id(current)][1]
+                continue
             operands = _operands(current)
             if not expanded:
                 stack.append((current, True))
@@ -104,6 +112,7 @@ class Normalizer:
             rebuilt = _with_operands(current, leaves)
             if current is not root and not isinstance(current, Tuple):
                 rebuilt = self.emit_normal(rebuilt)
+                bound[id(current)] = (current, rebuilt)
             done[id(current)] = rebuilt
         return done[id(root)]
 

@@ -80,10 +80,10 @@ def device_from_target(target: Any, dev_id: int = 0) -> Device:
 
 
 def get_first_structural_mismatch(
-    lhs: Any, rhs: Any, map_free_vars: bool = False
+    lhs: Any, rhs: Any, map_free_vars: bool = False, skip_tensor_content: bool = False
 ) -> tuple[AccessPath, AccessPath] | None:
     """The path of the first difference on both sides, or None for equal values."""
-    found = find_mismatch(lhs, rhs, map_free_vars)
+    found = find_mismatch(lhs, rhs, map_free_vars, skip_tensor_content)
     return None if found is None else (found.path, found.other_path)
 
 

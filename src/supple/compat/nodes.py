@@ -32,17 +32,34 @@ class Object(metaclass=_OurObjects):
 
 
 class _Sequences(type):
-    """``Array([...])`` makes a tuple; ``isinstance`` knows tuples and lists."""
-
-    def __call__(cls, values: Sequence[Any] = ()) -> tuple[Any, ...]:
-        return tuple(values)
+    """``isinstance`` knows tuples, which fields of nodes hold, and lists."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, (tuple, list))
 
 
-class Array(metaclass=_Sequences):
-    """Sequences of nodes: tuples and lists here."""
+class Array(tuple[Any, ...], metaclass=_Sequences):
+    """``Array([...])``: a tuple that is added and compared to lists as well; its parts are lists."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Any) -> Any:
+        return Array((*self, *other)) if isinstance(other, (tuple, list)) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return Array((*other, *self)) if isinstance(other, (tuple, list)) else NotImplemented
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return list(found) if isinstance(index, slice) else found
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
 
 
 class _Spans(type):

@@ -148,7 +148,7 @@ ROWS: tuple[Row, ...] = (
     Row("tvm.ir.get_first_structural_mismatch", "supple.compat.api:get_first_structural_mismatch"),
     Row("tvm_ffi.from_dlpack", "supple.runtime.tensor:from_dlpack"),
     Row("tvm_ffi.Tensor", "supple.runtime.tensor:Tensor"),
-    Row("tvm_ffi.Array", "builtins:list"),
+    Row("tvm_ffi.Array", "supple.compat.nodes:Array"),
     Row("tvm_ffi.Map", "builtins:dict"),
     Row("tvm.TVMError", "supple.base.errors:SuppleError"),
     Row("tvm.error.InternalError", "supple.base.errors:SuppleError"),  # there, any check that does not hold

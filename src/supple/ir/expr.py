@@ -11,9 +11,10 @@ from dataclasses import field
 from typing import Any, ClassVar
 
 from supple.base import dtypes
+from supple.base.errors import NumberRangeError
 from supple.base.source import Span
 from supple.ir.buffer_methods import BufferMethods
-from supple.ir.node import Expr, Node, Role, Type, as_tuple, define, ignored, node, set_field
+from supple.ir.node import METHODS, Expr, Node, Role, Type, as_tuple, define, ignored, node, set_field
 from supple.ir.operators import Operators
 from supple.ir.types import BufferType, PrimType, StringType, TensorType, prim_type
 
@@ -42,6 +43,8 @@ class Var(BufferMethods, ExprWithOps):
     ty: Type | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise TypeError(f"the name of a variable is a string, got {type(self.name).__name__}")
         ty: Any = self.ty
         if ty is None or isinstance(ty, Type):
             return
@@ -108,7 +111,7 @@ class IntImm(ExprWithOps):
             raise TypeError(f"IntImm: expected an integer or bool dtype, got {self.dtype!r}")
         if not low <= self.value <= high:
             shown = self.value if abs(self.value) >> 128 == 0 else f"a number of {self.value.bit_length()} bits"
-            raise OverflowError(f"{shown} does not fit in {self.dtype}")
+            raise NumberRangeError(f"{shown} does not fit in {self.dtype}")
 
     @property
     def ty(self) -> Type:
@@ -500,6 +503,14 @@ class Range(Node):
 
     min: Expr
     extent: Expr
+
+    def __eq__(self, other: object) -> bool:
+        """Ranges are the same where they are written alike, as in Relax."""
+        return self is other or (isinstance(other, Range) and METHODS["structural_equal"](self, other))
+
+    def __hash__(self) -> int:
+        result: int = METHODS["structural_hash"](self)
+        return result
 
 
 # ------------------------------------------------------------------------------------------------------------- calls

@@ -63,6 +63,9 @@ def constant(value: Any, dtype: str | None = None) -> Constant:
     return Constant(data, TensorType(shape, dtypes.from_numpy(data.dtype)))
 
 
+_NUMBERS = (int, float, bool)
+
+
 @node
 class Tuple(ExprWithOps):
     """A tuple of graph values."""
@@ -73,6 +76,9 @@ class Tuple(ExprWithOps):
     def __post_init__(self) -> None:
         if type(self.fields) is not tuple:
             as_tuple(self, "fields")
+        given: tuple[Any, ...] = self.fields
+        if any(type(f) in _NUMBERS for f in given):
+            set_field(self, "fields", tuple(as_expr(f, "int64") if type(f) in _NUMBERS else f for f in given))
         if self.ty is None:  # the fields' types, where all are known
             types = [ty for ty in (getattr(f, "ty", None) for f in self.fields) if isinstance(ty, Type)]
             if len(types) == len(self.fields):
@@ -146,6 +152,10 @@ class GlobalVar(Expr):
 
     name_hint: str
     ty: Type | None = ignored(default=None)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name_hint, str):
+            raise TypeError(f"the name of a function is a string, got {type(self.name_hint).__name__}")
 
     def __call__(self, *args: Any) -> Expr:
         return Call(self, tuple(as_expr(a) for a in args))
@@ -290,9 +300,9 @@ class Function(ExprWithOps):
 
     def __call__(self, *args: Any) -> Expr:
         """A call in a graph. On arrays it is refused: those are for the compiled function."""
-        if any(hasattr(a, "__array__") or hasattr(a, "__dlpack__") for a in args):
+        if any(not isinstance(a, Node) and (hasattr(a, "__array__") or hasattr(a, "__dlpack__")) for a in args):
             raise TypeError("compile a graph function to call it on arrays: supple.compile(mod)[name](...)")
-        call: Expr = super().__call__(*args)
+        call: Expr = ExprWithOps.__call__(self, *args)  # the class is made anew with slots: no super()
         return call
 
     @property

@@ -42,8 +42,11 @@ class FormatError(SuppleError, ValueError):
     """Text that is not a module saved by `save_json`, or of an unknown version."""
 
 
-def save_json(root: Node) -> str:
-    """A node, with all below it, as JSON text."""
+def save_json(root: Any) -> str:
+    """A node, with all below it, as JSON text; so are plain values, and lists, tuples and mappings of nodes.
+
+    Raises ``TypeError`` for a value of any other kind.
+    """
     return _saved(root, lambda op: None)
 
 
@@ -53,10 +56,10 @@ def fingerprint(root: Node, check_op: Callable[[Op], None]) -> bytes:
     return hashlib.blake2b(_saved(root, check_op, _digest_of_array).encode(), digest_size=32).digest()
 
 
-def _saved(root: Node, check_op: Callable[[Op], None], encode_array: Encode | None = None) -> str:
+def _saved(root: Any, check_op: Callable[[Op], None], encode_array: Encode | None = None) -> str:
     ids: dict[int, int] = {}
     rows: list[Any] = []
-    stack: list[tuple[Node, bool]] = [(root, False)]
+    stack: list[tuple[Node, bool]] = [(found, False) for found in _inside(root)]
     while stack:
         current, expanded = stack.pop()
         if isinstance(current, Op):

@@ -82,9 +82,10 @@ class Mismatch:
         return Mismatch(paths[0], paths[1], left, right, reason)
 
 
-def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
-    """Whether two nodes are the same program up to renaming of what they bind."""
-    return find_mismatch(a, b, map_free_vars) is None
+def structural_equal(a: Any, b: Any, map_free_vars: bool = False, skip_tensor_content: bool = False) -> bool:
+    """Whether two nodes are the same program up to renaming of what they bind; with ``skip_tensor_content``, whatever
+    the elements of constants are."""
+    return find_mismatch(a, b, map_free_vars, skip_tensor_content) is None
 
 
 def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
@@ -114,10 +115,10 @@ def _short(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 
-def find_mismatch(a: Any, b: Any, map_free_vars: bool = False) -> Mismatch | None:
+def find_mismatch(a: Any, b: Any, map_free_vars: bool = False, skip_tensor_content: bool = False) -> Mismatch | None:
     """The first difference in field order, or None when the two are structurally equal."""
     seen: set[tuple[int, int, _Mode]] = set()
-    pairing = _Pairing(map_free_vars)
+    pairing = _Pairing(map_free_vars, skip_tensor_content)
     pairing.forget = seen.clear
     return _search((a, b, _Mode.USE, (None, ())), pairing, seen)
 
@@ -141,7 +142,7 @@ def _search(
             if found is not None:
                 return found
             continue
-        reason = _same_kind(x, y)
+        reason = _same_kind(x, y, pairing.skip_tensor_content)
         if reason is not None:
             if isinstance(x, FloatImm) and isinstance(y, FloatImm):
                 path = (path, (("attr", "value"),) if x.dtype == y.dtype else (("attr", "ty"), ("attr", "dtype")))
@@ -185,8 +186,9 @@ def _sizes(x: Expr, y: Expr, mode: _Mode, path: _Path, pairing: _Pairing) -> Mis
 class _Pairing:
     """Which variables of the two sides stand for each other."""
 
-    def __init__(self, map_free_vars: bool) -> None:
+    def __init__(self, map_free_vars: bool, skip_tensor_content: bool) -> None:
         self.map_free_vars = map_free_vars
+        self.skip_tensor_content = skip_tensor_content
         self.right: dict[int, Var] = {}
         self.left: dict[int, Var] = {}
         self.order: list[tuple[Var, Var]] = []
@@ -228,7 +230,7 @@ class _Pairing:
         self.order.append((x, y))
 
 
-def _same_kind(x: Any, y: Any) -> str | None:
+def _same_kind(x: Any, y: Any, skip_tensor_content: bool) -> str | None:
     """Compare what is not below: kinds, plain values, lengths."""
     if isinstance(x, _Absent) or isinstance(y, _Absent):
         return "only one side has this"
@@ -243,7 +245,8 @@ def _same_kind(x: Any, y: Any) -> str | None:
             return f"{x.dtype} and {y.dtype}"
         return None if _float_bits(x.value, x.dtype) == _float_bits(y.value, y.dtype) else f"{x.value} and {y.value}"
     if isinstance(x, Constant):
-        return None if _array_key(x.data) == _array_key(y.data) else "the constants differ"
+        left, right = (_array_key(c.data, skip_tensor_content) for c in (x, y))
+        return None if left == right else "the constants differ"
     if isinstance(x, Node):
         return None
     return None if _plain_key(x) == _plain_key(y) else f"{x!r} and {y!r}"
@@ -344,9 +347,9 @@ def _float_bits(value: float, dtype: str) -> bytes:
         return bytes(np.asarray(value, dtypes.to_numpy(dtypes.element(dtype))).tobytes())
 
 
-def _array_key(data: Any) -> tuple[str, tuple[int, ...], bytes]:
+def _array_key(data: Any, skip_content: bool = False) -> tuple[str, tuple[int, ...], bytes]:
     array = np.ascontiguousarray(data)
-    return array.dtype.name, np.shape(data), array.tobytes()
+    return array.dtype.name, np.shape(data), b"" if skip_content else array.tobytes()
 
 
 def _plain_key(x: Any) -> Any:
@@ -373,14 +376,15 @@ class _Frame:
         self.digest = hashlib.blake2b(head, digest_size=16)
 
 
-def structural_hash(node: Any, map_free_vars: bool = False) -> int:
+def structural_hash(node: Any, map_free_vars: bool = False, skip_tensor_content: bool = False) -> int:
     """A hash that is equal for structurally equal nodes; the same in every process when no variable is free."""
-    return int.from_bytes(_Hasher(map_free_vars).run(node)[:8], "little", signed=True)
+    return int.from_bytes(_Hasher(map_free_vars, skip_tensor_content).run(node)[:8], "little", signed=True)
 
 
 class _Hasher:
-    def __init__(self, map_free_vars: bool) -> None:
+    def __init__(self, map_free_vars: bool, skip_tensor_content: bool) -> None:
         self.map_free_vars = map_free_vars
+        self.skip_tensor_content = skip_tensor_content
         self.numbers: dict[int, int] = {}
         self.count = 0
         self.done: dict[tuple[int, _Mode], bytes] = {}
@@ -416,7 +420,7 @@ class _Hasher:
         if isinstance(x, FloatImm):
             return _leaf(x.dtype, _float_bits(x.value, x.dtype))
         if isinstance(x, Constant):
-            return _leaf("constant", *_array_key(x.data))
+            return _leaf("constant", *_array_key(x.data, self.skip_tensor_content))
         if isinstance(x, GlobalVar):
             return _leaf("global", x.name_hint)
         head = type(x).__name__.encode()

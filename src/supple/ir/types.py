@@ -298,6 +298,11 @@ class FuncType(Type):
             as_tuple(self, "params")
 
     @property
+    def derive_func(self) -> None:
+        """The function that deduces the result from a call: there is none, `ret` says it."""
+        return None
+
+    @property
     def arg_types(self) -> tuple[Type, ...] | None:
         """Relax's other name for ``params``."""
         return self.params

@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 from supple.analysis.patterns import DFPattern, PatternContext
 from supple.analysis.unused import remove_all_unused
 from supple.build.functor import PyExprMutator
+from supple.build.normal_form import NESTED, as_value
 from supple.ir.conventions import conventions
 from supple.ir.expr import Call, DataflowVar, TupleGetItem, Var, is_scalar
 from supple.ir.graph import BindingBlock, DataflowBlock, Function, Tuple, VarBinding
@@ -126,11 +127,18 @@ class _BindingsMutator(PyExprMutator):
     def __init__(self, values: Mapping[Var, Any]) -> None:
         super().__init__()
         self.values = {id(var): (var, value) for var, value in values.items()}
+        self.done: dict[int, tuple[Expr, Expr]] = {}  # what several values share is one value afterwards
+
+    def visit_expr(self, expr: Expr) -> Expr:
+        if not isinstance(expr, NESTED):
+            return super().visit_expr(expr)
+        if id(expr) not in self.done:
+            self.done[id(expr)] = (expr, super().visit_expr(expr))
+        return self.done[id(expr)][1]
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
         entry = self.values.get(id(binding.var))
-        value = binding.value if entry is None else entry[1]
-        self.reemit(binding.var, self.visit_expr(self.builder_.normalize(value)))
+        self.reemit(binding.var, self.visit_expr(binding.value if entry is None else as_value(entry[1])))
 
 
 def rewrite_bindings(ctx: PatternContext, rewriter: BindingsRewriter, func: Function) -> Function:
