@@ -76,7 +76,7 @@ from supple.script.tirx import (
 )
 from supple.tirx import all as all
 from supple.tirx import any as any
-from supple.tirx import div, indexdiv, indexmod, logaddexp
+from supple.tirx import div, indexdiv, indexmod, is_prim_var, logaddexp
 from supple.tirx import round as round
 from supple.topi.apply import apply
 
@@ -173,9 +173,10 @@ def thread_axis(*args: Any, **kwargs: Any) -> Any:
 
 
 def create_prim_func(
-    tensors: Sequence[Tensor], name: str = "main", index_dtype_override: str | None = None
+    tensors: Sequence[Tensor | Var], name: str = "main", index_dtype_override: str | None = None
 ) -> PrimFunc:
-    """The loop function with these tensors as its parameters, inputs first: ``create_prim_func([A, B, C])``.
+    """The loop function with these tensors as its parameters, inputs first: ``create_prim_func([A, B, C])``. Scalars
+    may stand among the inputs.
 
     Placeholders are read, computed tensors are written; a computed tensor that is not listed is allocated inside.
     Symbols that no shape introduces by itself become scalar parameters at the end. With ``index_dtype_override`` all
@@ -186,22 +187,25 @@ def create_prim_func(
     if index_dtype_override not in (None, "int32", "int64"):
         raise TypeError(f"create_prim_func: index_dtype_override is int32 or int64, got {index_dtype_override!r}")
     for tensor in tensors:
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"create_prim_func: expected te tensors, got {type(tensor).__name__}")
-    inputs = [t for t in tensors if t.definition is None]
-    outputs = [t for t in tensors if t.definition is not None]
+        if not isinstance(tensor, Tensor) and not is_prim_var(tensor):
+            raise TypeError(f"create_prim_func: expected te tensors and scalars, got {type(tensor).__name__}")
+    outputs = [t for t in tensors if isinstance(t, Tensor) and t.definition is not None]
+    computed = {id(t) for t in outputs}
+    inputs = [t for t in tensors if id(t) not in computed]
     if not outputs:
         raise TypeError("create_prim_func: none of the tensors is computed; list the outputs after the inputs")
-    if list(tensors) != [*inputs, *outputs]:
+    if [id(t) for t in tensors] != [id(t) for t in [*inputs, *outputs]]:
         raise TypeError("create_prim_func: list the inputs before the outputs")
     read = dict.fromkeys(t for made in definitions(outputs) for t in made.op.inputs)
-    missing = sorted(t.name for t in read if t.definition is None and t not in inputs)
+    given = {id(t) for t in inputs}
+    missing = sorted(t.name for t in read if t.definition is None and id(t) not in given)
     if missing:
         raise TypeError(f"create_prim_func: {', '.join(missing)} is read but not listed; add it as a parameter")
     if index_dtype_override is not None:
         types = IndexTypes(index_dtype_override, fresh=True)
-        inputs = [types.input(t) for t in inputs]
+        inputs = [types.input(t) if isinstance(t, Tensor) else t for t in inputs]
         outputs = types.outputs(outputs)
+        inputs = [types.symbols.get(t, t) if isinstance(t, Var) else t for t in inputs]
     return _create(inputs, outputs, name, ("int32", "int64"))[0]
 
 

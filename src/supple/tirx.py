@@ -52,6 +52,7 @@ from supple.ir.expr import (
     is_buffer,
     match_dtypes,
 )
+from supple.ir.expr_operators import joined
 from supple.ir.loop import (
     AllocBuffer,
     AssertStmt,
@@ -177,7 +178,7 @@ def _joined(name: str, kind: Any, args: Any) -> Expr:
         raise ValueError(f"{name}: expected at least one condition")
     result: Expr = args[0]
     for arg in args[1:]:
-        result = kind(result, arg)
+        result = joined(kind, result, arg)
     return result
 
 

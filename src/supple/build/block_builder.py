@@ -465,14 +465,15 @@ class BlockBuilder(Normalizer):
                 raise ComputeError(f"a compute definition returns te tensors, got {type(output).__name__}")
         if not sizes_are_wide(outputs):  # the graph's sizes are int64, whatever a program wrote in its formulas
             outputs = IndexTypes("int64").outputs(outputs, [t for t, _ in inputs])
-        prim, symbols = create_prim_func([t for t, _ in inputs], outputs)
+        size_dtypes = () if conventions().passes_scalars else ("int64",)
+        prim, symbols = create_prim_func([t for t, _ in inputs], outputs, size_dtypes=size_dtypes)
         name = primfunc_name_hint or getattr(func, "__name__", "") or "te_func"
         if primfunc_attrs:
             prim = prim.with_attr(dict(primfunc_attrs))
         var = self.add_func(prim, name if name.isidentifier() else "te_func")
         out_types = tuple(TensorType(ShapeExpr(t.shape), t.dtype) for t in outputs)
-        numbers = [s for s in symbols if scalar_dtype(s) != "int64"]
-        sizes = [s for s in symbols if scalar_dtype(s) == "int64"]
+        numbers = [s for s in symbols if scalar_dtype(s) not in size_dtypes]
+        sizes = [s for s in symbols if scalar_dtype(s) in size_dtypes]
         call_args: tuple[Expr, ...] = (var, Tuple((*(e for _, e in inputs), *numbers)))
         if sizes:
             call_args = (*call_args, ShapeExpr(tuple(sizes)))
@@ -491,9 +492,9 @@ class BlockBuilder(Normalizer):
         attrs = {"te_grad_name": te_grad_name, "te_grad_kwargs": dict(te_grad_kwargs or {})}
         return replace(made, op=Op.of_role("call_tir_with_grad"), attrs=attrs)
 
-    def emit_te(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Var:
+    def emit_te(self, func: Callable[..., Any], *args: Any, name_hint: str = "", **kwargs: Any) -> Var:
         """Emit `call_te`."""
-        return self.emit(self.call_te(func, *args, **kwargs))
+        return self.emit(self.call_te(func, *args, **kwargs), name_hint)
 
     def emit_te_with_grad(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Var:
         """Emit `call_te_with_grad`."""

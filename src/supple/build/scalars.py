@@ -6,25 +6,27 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
-from supple.ir import expr as E
-from supple.ir.expr import Var, as_expr, const, is_buffer, match_dtypes
+from supple.base.dtypes import is_float
+from supple.ir.expr import Var, as_expr, const, is_buffer, match_dtypes, scalar_dtype
+from supple.ir.expr_operators import scalar_operation
 from supple.ir.loop import Evaluate, SeqStmt
 from supple.ir.node import Expr, Stmt
 
 
 def div(a: Any, b: Any) -> Expr:
     """The quotient; of integers it is rounded to zero."""
-    return E.Div(*match_dtypes(a, b))
+    left, right = match_dtypes(a, b)
+    return scalar_operation("truediv" if is_float(scalar_dtype(left)) else "truncdiv", left, right)
 
 
 def indexdiv(a: Any, b: Any) -> Expr:
     """The quotient of two indices, which are not negative."""
-    return E.FloorDiv(*match_dtypes(a, b))
+    return scalar_operation("floordiv", a, b)
 
 
 def indexmod(a: Any, b: Any) -> Expr:
     """The remainder of two indices, which are not negative."""
-    return E.FloorMod(*match_dtypes(a, b))
+    return scalar_operation("mod", a, b)
 
 
 def convert(value: Any) -> Any:

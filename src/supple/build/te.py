@@ -25,7 +25,9 @@ from supple.analysis.regions import infer_regions
 from supple.base import dtypes
 from supple.base.errors import ComputeError, NotSupportedError
 from supple.ir import expr as E
+from supple.ir.conventions import conventions
 from supple.ir.expr import BufferLoad, ExprWithOps, Range, TupleGetItem, Var, as_expr, const, scalar_dtype
+from supple.ir.expr_operators import scalar_operation
 from supple.ir.graph import Function, GlobalVar, ShapeExpr, Tuple
 from supple.ir.loop import (
     Bind,
@@ -45,6 +47,7 @@ from supple.ir.loop import (
 from supple.ir.node import Expr, Node, Stmt, Type, ignored, node
 from supple.ir.types import TensorType, TupleType, prim_type
 from supple.ir.walk import free_symbols, post_order, statements, substitute, transform
+from supple.sym.analyzer import Analyzer
 from supple.sym.relate import tensor_dims
 
 
@@ -516,23 +519,26 @@ def _index_names(formula: Callable[..., Any], rank: int) -> list[str]:
     if len(required) > rank or (len(positional) < rank and not variadic):
         raise TypeError(f"the formula takes {len(required)} indices, but the shape has {rank} dimensions")
     names = [p.name for p in positional[:rank]]
-    return names + [f"i{d}" for d in range(len(names), rank)]
+    return names + [f"i{d}" for d in range(rank - len(names))]
 
 
 _PAIRS = frozenset(("max", "min"))
 
 
 def _reduction(combiner: str) -> Callable[..., Expr]:
-    def build(source: Any, axis: Any) -> Expr:
+    def build(source: Any, axis: Any, where: Any = None) -> Expr:
         if combiner in _PAIRS and (isinstance(axis, (int, float)) or E.is_scalar(axis)):  # te.max(a, b)
-            return _COMBINE[combiner](*E.match_dtypes(source, axis))
+            return scalar_operation(combiner, source, axis)
         axes = (axis,) if isinstance(axis, IterVar) else tuple(axis)
         if any(a.iter_type is not IterType.REDUCE for a in axes):
             raise TypeError(f"te.{combiner}: axis must be made by te.reduce_axis")
-        return Reduce(combiner, as_expr(source, "float32"), axes)
+        value = as_expr(source, "float32")
+        if where is not None:
+            value = E.Select(as_expr(where, "bool"), value, identity(combiner, scalar_dtype(value)))
+        return Reduce(combiner, value, axes)
 
     build.__name__ = combiner
-    build.__doc__ = f"The {combiner} of ``source`` over reduction axes" + (
+    build.__doc__ = f"The {combiner} of ``source`` over reduction axes, where ``where`` holds" + (
         f", or of two numbers: ``{combiner}(a, b)``." if combiner in _PAIRS else "."
     )
     return build
@@ -566,7 +572,7 @@ def definitions(outputs: Sequence[TensorValue], given: Sequence[TensorValue] = (
 
 
 def create_prim_func(
-    inputs: Sequence[TensorValue],
+    inputs: Sequence[TensorValue | Var],
     outputs: Sequence[TensorValue] | None = None,
     name: str | None = None,
     size_dtypes: tuple[str, ...] = ("int64",),
@@ -575,28 +581,33 @@ def create_prim_func(
 
     The extra scalar parameters are the symbols that no buffer's shape introduces by itself (``n`` when only ``n + 1``
     appears): pass them as ``tir_vars``. Scalars of other dtypes than ``size_dtypes`` are arguments after the inputs.
+    Scalars that are listed among the inputs are parameters at their places.
     The function is marked ``tirx.noalias``: its outputs overlap nothing.
     """
     results = list(outputs or [])
-    computed = definitions(results, inputs)
+    tensors = [t for t in inputs if isinstance(t, TensorValue)]
+    computed = definitions(results, tensors)
     statements = _statements(computed)
     output_ids = {id(t.buffer) for t in results}
     intermediates = tuple(b for b in _storage(computed) if id(b) not in output_ids)
     root = SBlock((), (), (), "root", seq(statements), None, intermediates)
     body = SBlockRealize((), const(True), root)
-    buffers = [t.buffer for t in [*inputs, *results]]
+    buffers = [t.buffer for t in [*tensors, *results]]
     solved = {id(d) for b in buffers for d in buffer_type(b).shape if isinstance(d, Var)}
+    listed = [t for t in inputs if isinstance(t, Var)]
     everything = PrimFunc(tuple(buffers), body)
     loops = {id(v) for v in _bound_in(body)}
-    symbols = [s for s in free_symbols(everything) if id(s) not in loops]
-    extra = [s for s in symbols if id(s) not in solved]
+    symbols = list(dict.fromkeys([*listed, *(s for s in free_symbols(everything) if id(s) not in loops)]))
+    given = {id(s) for s in listed}
+    extra = [s for s in symbols if id(s) not in solved and id(s) not in given]
     fresh = {s: Var(s.name, s.ty) for s in symbols}
     attrs: dict[str, Any] = {"tirx.noalias": True}
     if name is not None:
         attrs["global_symbol"] = name
     numbers = [s for s in extra if s.dtype not in size_dtypes]
     sizes = [s for s in extra if s.dtype in size_dtypes]
-    func = PrimFunc((*buffers[: len(inputs)], *numbers, *buffers[len(inputs) :], *sizes), body, None, attrs)
+    params = [t.buffer if isinstance(t, TensorValue) else t for t in inputs]
+    func = PrimFunc((*params, *numbers, *(t.buffer for t in results), *sizes), body, None, attrs)
     renamed = substitute(func, fresh)
     return renamed, list(extra)
 
@@ -670,6 +681,8 @@ def _nest(op: ComputeOp, names: dict[str, int]) -> Stmt:
     extents += [(axis.var, axis.dom.min, axis.dom.extent) for axis in op.reduce_axis]
     kinds = [IterType.DATA_PAR] * len(shape) + [IterType.REDUCE] * len(op.reduce_axis)
     loops = [Var(var.name, var.ty) for var, _, _ in extents]
+    points: list[Expr] = list(loops)
+    one_point = not extents and conventions().simplifies_formulas
     together = isinstance(op.body[0], CustomReduce)
     blocks: list[Stmt] = []
     for tensor, body in zip(op.outputs, op.body, strict=True):
@@ -678,6 +691,9 @@ def _nest(op: ComputeOp, names: dict[str, int]) -> Stmt:
             IterVar(Range(low, extent), it, kind)
             for (_, low, extent), it, kind in zip(extents, iters, kinds, strict=True)
         )
+        if one_point:
+            iter_vars = (IterVar(Range(const(0), const(1)), Var("vi", prim_type("int32")), IterType.DATA_PAR),)
+            points = [const(0)]
         to_iter = {var: it for (var, _, _), it in zip(extents, iters, strict=True)}
         indices = tuple(iters[: len(shape)])
         init: Stmt | None
@@ -687,8 +703,8 @@ def _nest(op: ComputeOp, names: dict[str, int]) -> Stmt:
             store, init = _update(tensor, body, to_iter, indices)
         reads, writes = infer_regions(store, init)
         label = op.name if together else tensor.name
-        block = SBlock(iter_vars, reads, writes, _block_name(label, names), store, init)
-        blocks.append(SBlockRealize(tuple(loops), const(True), block))
+        block = SBlock(iter_vars, reads, writes, _block_name(label, names), store, init, annotations=dict(op.attrs))
+        blocks.append(SBlockRealize(tuple(points), const(True), block))
         if together:
             break
     nest = seq(blocks)
@@ -703,11 +719,16 @@ def _update(
     """What a block of one formula does, and before its first step."""
     if not isinstance(body, Reduce):
         value: Any = _plain(substitute(body, to_iter))
+        value = _simplified(value)
         return BufferStore(tensor.buffer, value, indices), None
-    source: Any = _plain(substitute(body.source, to_iter))
+    source: Any = _simplified(_plain(substitute(body.source, to_iter)))
     update = _COMBINE[body.combiner](BufferLoad(tensor.buffer, indices), source)
     init = BufferStore(tensor.buffer, identity(body.combiner, tensor.dtype), indices)
     return BufferStore(tensor.buffer, update, indices), init
+
+
+def _simplified(formula: Any) -> Any:
+    return Analyzer().simplify(formula) if conventions().simplifies_formulas else formula
 
 
 def _custom_update(op: ComputeOp, to_iter: dict[Var, Var], indices: tuple[Var, ...]) -> tuple[Stmt, Stmt]:

@@ -20,6 +20,7 @@ from supple.ir.expr import (
     SCALAR_OPERATORS,
     TENSOR_OPERATORS,
     Add,
+    And,
     BinaryOp,
     BufferLoad,
     Call,
@@ -29,7 +30,11 @@ from supple.ir.expr import (
     FloorDiv,
     FloorMod,
     IntImm,
+    Max,
+    Min,
+    Mod,
     Mul,
+    Or,
     Range,
     Sub,
     TupleGetItem,
@@ -46,14 +51,20 @@ from supple.ir.operators import BUILD
 from supple.ir.types import BufferType, TensorType, TupleType
 
 _SCALAR_BINARY: dict[str, type[BinaryOp]] = {
-    "add": Add, "sub": Sub, "mul": Mul, "floordiv": FloorDiv, "mod": FloorMod,
-    "lt": LT, "le": LE, "gt": GT, "ge": GE, "eq": EQ, "ne": NE,
+    "add": Add, "sub": Sub, "mul": Mul, "floordiv": FloorDiv, "mod": FloorMod, "truncdiv": Div, "truncmod": Mod,
+    "min": Min, "max": Max, "lt": LT, "le": LE, "gt": GT, "ge": GE, "eq": EQ, "ne": NE,
 }  # fmt: skip
 
 
 def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
     if _is_tensor(a) or _is_tensor(b):
         return _tensor(name, a, b)
+    return scalar_operation(name, a, b)
+
+
+def scalar_operation(name: str, a: ExprLike, b: ExprLike) -> Expr:
+    """What an operator of Python (``"add"``, ``"lt"``), ``"min"``, ``"max"``, ``"truncdiv"`` or ``"truncmod"`` makes of
+    two scalars: a node, or by Relax's conventions a number where it is known."""
     left, right = match_dtypes(a, b)
     folded = _folded(name, left, right) if conventions().folds_operators else None
     if folded is not None:
@@ -68,12 +79,23 @@ def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
     return SCALAR_OPERATORS[name](left, right)
 
 
+def _toward_zero(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+_COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
+}  # fmt: skip
 _COMPUTED: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv, "mod": operator.mod,
-    "truediv": operator.truediv,
+    "truediv": operator.truediv, "truncdiv": _toward_zero, "truncmod": lambda a, b: a - b * _toward_zero(a, b),
+    "min": min, "max": max, "and": operator.and_, "or": operator.or_, "xor": operator.xor,
+    "lshift": operator.lshift, "rshift": operator.rshift, **_COMPARED,
 }  # fmt: skip
-_FOLDED_INTS = ("add", "sub", "mul", "floordiv", "mod")
-_FOLDED_FLOATS = ("add", "sub", "mul", "truediv")
+_DIVIDES = ("floordiv", "mod", "truediv", "truncdiv", "truncmod")
+_SHIFTS = ("lshift", "rshift")
+_FOLDED_INTS = tuple(name for name in _COMPUTED if name != "truediv")
+_FOLDED_FLOATS = ("add", "sub", "mul", "truediv", "min", "max", *_COMPARED)
 
 
 def _folded(name: str, a: Expr, b: Expr) -> Expr | None:
@@ -86,18 +108,35 @@ def _folded(name: str, a: Expr, b: Expr) -> Expr | None:
     if name not in names or scalar_dtype(b) != dtype or dtypes.lanes(dtype) != 1:
         return None
     left, right = _number(a), _number(b)
-    divides = name in ("floordiv", "mod", "truediv")
+    divides = name in _DIVIDES
     if left is not None and right is not None:
-        return None if divides and right == 0 else _constant(_COMPUTED[name](left, right), dtype)
+        if (divides and right == 0) or (name in _SHIFTS and not 0 <= right < dtypes.row(dtype).bits):
+            return None
+        value = _COMPUTED[name](left, right)
+        return const(bool(value)) if name in _COMPARED else _constant(value, dtype)
+    if name in ("min", "max") and a is b:
+        return a
+    if name in _SHIFTS and right == 0:
+        return a
     if name == "add" and left == 0:
         return b
     if name in ("add", "sub") and right == 0:
         return a
     if name == "mul" and (left == 1 or right == 1):
         return b if left == 1 else a
-    if (name == "mul" and (left == 0 or right == 0)) or (divides and left == 0) or (name == "mod" and right == 1):
+    rest = name in ("mod", "truncmod")
+    if (name == "mul" and (left == 0 or right == 0)) or (divides and left == 0) or (rest and right == 1):
         return const(0, dtype)
     return a if divides and right == 1 else None
+
+
+def joined(kind: type[And] | type[Or], a: Expr, b: Expr) -> Expr:
+    """Both conditions, or one of them; by Relax's conventions the other one where one is a literal."""
+    if conventions().folds_operators:
+        for known, other in ((a, b), (b, a)):
+            if isinstance(known, IntImm):
+                return other if bool(known.value) == (kind is And) else known
+    return kind(a, b)
 
 
 def _constant(value: int | float, dtype: str) -> Expr | None:

@@ -160,6 +160,10 @@ class Operators:
     def __call__(self, *args: Any) -> Any:
         return BUILD["call"](self, args)
 
+    def equal(self, other: Any) -> Any:
+        """``self == other`` as a value, on scalars and on tensors."""
+        return BUILD["binary"]("eq", self, other)
+
     def astype(self, dtype: str) -> Any:
         """The value converted to another dtype."""
         return BUILD["astype"](self, dtype)

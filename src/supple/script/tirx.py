@@ -12,7 +12,9 @@ from supple.base.named_target import NamedTarget
 from supple.base.registry import did_you_mean
 from supple.ir import expr as _expr
 from supple.ir import intrinsics as _intrinsics
+from supple.ir.conventions import conventions
 from supple.ir.expr import ExprLike, as_expr, match_dtypes, scalar_dtype
+from supple.ir.expr_operators import scalar_operation
 from supple.ir.loop import CommReducer, IndexMap
 from supple.ir.node import Expr
 from supple.ir.op import OPS, Op
@@ -93,12 +95,12 @@ boolean = _DTYPES["bool"]
 
 def max(a: ExprLike, b: ExprLike) -> Expr:
     """The larger of two scalars; NaN propagates."""
-    return _expr.Max(*match_dtypes(a, b))
+    return scalar_operation("max", a, b)
 
 
 def min(a: ExprLike, b: ExprLike) -> Expr:
     """The smaller of two scalars; NaN propagates."""
-    return _expr.Min(*match_dtypes(a, b))
+    return scalar_operation("min", a, b)
 
 
 def _integers(name: str, a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
@@ -110,27 +112,29 @@ def _integers(name: str, a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
 
 def floordiv(a: ExprLike, b: ExprLike) -> Expr:
     """Floor division, as Python's ``//``."""
-    return _expr.FloorDiv(*match_dtypes(a, b))
+    return scalar_operation("floordiv", a, b)
 
 
 def floormod(a: ExprLike, b: ExprLike) -> Expr:
     """The remainder of floor division, as Python's ``%``."""
-    return _expr.FloorMod(*match_dtypes(a, b))
+    return scalar_operation("mod", a, b)
 
 
 def truncdiv(a: ExprLike, b: ExprLike) -> Expr:
     """Division of integers towards zero, as C's ``/``."""
-    return _expr.Div(*_integers("truncdiv", a, b))
+    return scalar_operation("truncdiv", *_integers("truncdiv", a, b))
 
 
 def truncmod(a: ExprLike, b: ExprLike) -> Expr:
     """The remainder of division towards zero, as C's ``%``."""
-    return _expr.Mod(*match_dtypes(a, b))
+    return scalar_operation("truncmod", a, b)
 
 
 def ceildiv(a: ExprLike, b: ExprLike) -> Expr:
     """``a / b`` rounded up."""
     left, right = _integers("ceildiv", a, b)
+    if conventions().folds_operators:
+        return (left + right - 1) // right  # type: ignore[operator, no-any-return]
     return _expr.FloorDiv(_expr.Add(left, _expr.Sub(right, _expr.const(1, scalar_dtype(right)))), right)
 
 
@@ -248,6 +252,8 @@ def call_packed(name: Any, *args: ExprLike, dtype: Any = "int32") -> Expr:
 
 def if_then_else(condition: ExprLike, true_value: ExprLike, false_value: ExprLike) -> Expr:
     """``true_value`` or ``false_value``; only the chosen one is evaluated."""
+    if conventions().folds_operators and isinstance(condition, _expr.IntImm):
+        return match_dtypes(true_value, false_value)[0 if condition.value else 1]
     return _intrinsics.intrinsic("if_then_else", condition, true_value, false_value)
 
 

@@ -176,7 +176,7 @@ class Analyzer:
         A canonical form that is longer than what is written is not taken.
         """
         e = self._canonical(self._view.rewriter.visit(self._enter(expr)))
-        return e if is_index(e) else self._view.rewriter.visit(e)
+        return self._view.rewriter.visit(e) if is_truth(e) else e
 
     def simplify(self, expr: Any, steps: int = 2) -> Any:
         """`rewrite_simplify`, then `canonical_simplify`, and so on for ``steps`` steps."""
@@ -188,7 +188,7 @@ class Analyzer:
                 e = self._view.rewriter.visit(e)
             else:
                 other = self._canonical(e)
-                e = other if is_index(other) else self._view.rewriter.visit(other)
+                e = self._view.rewriter.visit(other) if is_truth(other) else other
         return e
 
     def set_maximum_rewrite_steps(self, maximum: int) -> None:
