@@ -9,6 +9,7 @@ import enum
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from supple.ir.conventions import conventions
 from supple.ir.expr import Call, TupleGetItem, Var, is_scalar
 from supple.ir.graph import (
     Binding,
@@ -26,7 +27,7 @@ from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
 from supple.ir.node import METHODS, Expr, Node, Type
 from supple.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType
-from supple.ir.walk import free_symbols, post_order, substitute
+from supple.ir.walk import evaluate_with, free_symbols, post_order, substitute
 from supple.sym.relate import assignable, common, erase, tensor_dims
 from supple.verify.events import operands
 from supple.verify.purity import is_pure_call
@@ -178,8 +179,10 @@ def used_vars(expr: Expr) -> list[Var]:
     used: dict[Var, None] = {}
     for value in [b.value for b in bound_only] + _results(expr):
         for operand in operands(value):
-            if isinstance(operand, Var) and not _is_symbol(operand):
+            if isinstance(operand, Var):
                 used[operand] = None
+            elif isinstance(operand, ShapeExpr) or is_scalar(operand):
+                used.update(dict.fromkeys(free_symbols(operand)))
     return list(used)
 
 
@@ -198,7 +201,7 @@ def _is_symbol(e: Node) -> bool:
     return isinstance(e, Var) and isinstance(e.ty, PrimType)
 
 
-def _in_order(expr: Expr, wanted: Callable[[Node], bool]) -> list[Node]:
+def _in_order(expr: Expr, wanted: Callable[[Node], bool], into_functions: bool = True) -> list[Node]:
     found: list[Node] = []
     seen: set[int] = set()
     names: set[str] = set()
@@ -212,7 +215,8 @@ def _in_order(expr: Expr, wanted: Callable[[Node], bool]) -> list[Node]:
             if isinstance(current, GlobalVar):
                 names.add(current.name_hint)
             found.append(current)
-        stack.extend(reversed(list(_graph_children(current))))
+        if into_functions or current is expr or not isinstance(current, Function):
+            stack.extend(reversed(list(_graph_children(current))))
     return found
 
 
@@ -255,8 +259,9 @@ def udchain(dfb: DataflowBlock) -> dict[Var, list[Var]]:
 
 
 def contains_impure_call(expr: Expr, own_name: Var | GlobalVar | None = None) -> bool:
-    """Whether evaluating the expression may have an effect; calls of ``own_name`` (recursion) do not count."""
-    for found in _in_order(expr, lambda e: isinstance(e, Call) and not is_scalar(e)):
+    """Whether evaluating the expression may have an effect; calls of ``own_name`` (recursion) do not count, nor do
+    functions inside that are only defined."""
+    for found in _in_order(expr, lambda e: isinstance(e, Call) and not is_scalar(e), into_functions=False):
         op = found.op  # type: ignore[attr-defined]
         same = op is own_name or (isinstance(op, GlobalVar) and isinstance(own_name, GlobalVar) and op == own_name)
         if not same and not is_pure_call(found):  # type: ignore[arg-type]
@@ -352,11 +357,20 @@ def erase_to_well_defined(
         return substitute(ty, mapping)  # type: ignore[no-any-return] # a shape that is a variable of the graph
     if isinstance(ty, TupleType):
         return TupleType(tuple(erase_to_well_defined(field, shape_var_map, var_map) for field in ty.fields))
-    return substitute(erase(ty, mapping), mapping)  # type: ignore[no-any-return]
+    return evaluate_with(erase(ty, mapping), mapping)  # type: ignore[no-any-return]
 
 
 def type_base_check(base: Type, derived: Type) -> BaseCheckResult:
-    """Whether every value of ``derived`` is one of ``base``."""
+    """Whether every value of ``derived`` is one of ``base``.
+
+    Under Relax's conventions parameters of functions are compared as their results are, where callers would need the
+    opposite.
+    """
+    parts = _function_parts(base, derived)
+    if parts is not None:
+        if len(base.params) != len(derived.params) or (base.purity and not derived.purity):  # type: ignore[attr-defined]
+            return BaseCheckResult.FAIL_L0
+        return min(type_base_check(b, d) for b, d in parts)
     verdict = assignable(derived, base)
     if verdict is True:
         return BaseCheckResult.PASS
@@ -372,8 +386,23 @@ METHODS["is_base_of"] = lambda base, derived: type_base_check(base, derived) is 
 
 
 def type_lca(lhs: Type, rhs: Type) -> Type:
-    """The most precise type that both are."""
-    return common(lhs, rhs)
+    """The most precise type that both are; under Relax's conventions, of functions as of tuples."""
+    parts = _function_parts(lhs, rhs)
+    if parts is None:
+        return common(lhs, rhs)
+    assert isinstance(lhs, FuncType) and isinstance(rhs, FuncType)
+    *params, ret = [type_lca(a, b) for a, b in parts]
+    same = lhs.params is not None and rhs.params is not None and len(lhs.params) == len(rhs.params)
+    return FuncType(tuple(params) if same else None, ret, lhs.purity and rhs.purity)
+
+
+def _function_parts(a: Type, b: Type) -> list[tuple[Type, Type]] | None:
+    """The parameters and results of two types of functions, in pairs, where these decide how the two relate."""
+    if not conventions().covariant_functions or not (isinstance(a, FuncType) and isinstance(b, FuncType)):
+        return None
+    if a.params is None or b.params is None:
+        return None
+    return [*zip(a.params, b.params, strict=False), (a.ret, b.ret)]
 
 
 def tir_vars_in_type(ty: Type) -> list[Var]:

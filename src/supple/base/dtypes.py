@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from supple.base.errors import UnknownDtypeError
 from supple.base.registry import did_you_mean
 
 
@@ -92,7 +93,7 @@ def check_dtype(name: str) -> str:
         return name if int(match[2]) > 1 else match[1]
     if name.startswith(("float6", "float4")):
         raise TypeError(f"dtype {name!r} is not supported: the smallest floats are the float8 kinds, of a byte each")
-    raise TypeError(f"unknown dtype {name!r}{did_you_mean(name, DTYPES)}")
+    raise UnknownDtypeError(f"unknown dtype {name!r}{did_you_mean(name, DTYPES)}")
 
 
 @functools.lru_cache(maxsize=4096)

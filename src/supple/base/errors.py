@@ -118,8 +118,9 @@ def out_of_bounds(index: str, axis: int, name: str, size: str, from_end: bool) -
     return message, f"{low} <= index < {size}"
 
 
-class MissingFunctionError(SuppleError, KeyError, ValueError):
-    """A module has no function of that name (a ``KeyError``, as for a mapping, and a ``ValueError``, as in Relax)."""
+class MissingFunctionError(SuppleError, KeyError, ValueError, AttributeError):
+    """A module or an executable has no function of that name (a ``KeyError``, as for a mapping; a ``ValueError`` or an
+    ``AttributeError``, as in Relax)."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
@@ -129,8 +130,16 @@ class NumberRangeError(OverflowError, ValueError):
     """A number does not fit in its dtype (a ``ValueError`` as well, as in Relax)."""
 
 
-class RegistryError(SuppleError, KeyError):
-    """A name was registered twice, or looked up and not found."""
+class UnknownDtypeError(TypeError, ValueError):
+    """There is no dtype of that name (a ``ValueError`` as well, as in Relax)."""
+
+
+class RegistryError(SuppleError, KeyError, ValueError):
+    """A name was registered twice, or looked up and not found (a ``ValueError`` as well, as in Relax)."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
+
+
+class UnknownOperatorError(RegistryError, AttributeError):
+    """There is no operator of that name (an ``AttributeError`` as well, as in Relax)."""

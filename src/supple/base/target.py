@@ -67,6 +67,13 @@ CPUS: dict[str, tuple[str, Level]] = {
 """LLVM's processor name -> architecture and level. A processor that is not here is named by its level
 (``-mcpu=x86-64-v3``) or described with ``-mattr``."""
 
+_OTHER_NAMES = {
+    "core-avx2": "haswell", "corei7": "nehalem", "skx": "skylake-avx512", "cooperlake": "cascadelake",
+    "icelake-client": "icelake-server", "rocketlake": "icelake-server", "tigerlake": "icelake-server",
+    "emeraldrapids": "sapphirerapids", "raptorlake": "alderlake",
+}  # fmt: skip
+"""Other names for processors, and processors that are used as an older one of the same level."""
+
 _DEFAULT_CPU = {"x86_64": "x86-64", "aarch64": "generic"}
 _ARCH = {"amd64": "x86_64", "x86-64": "x86_64", "arm64": "aarch64"}
 
@@ -191,6 +198,7 @@ def _named(spec: str, cpu: str | None, triple: str | None, mine: Target) -> Targ
         cpu = mine.cpu if arch == mine.arch else _DEFAULT_CPU.get(arch or "", "")
     if cpu in (mine.cpu, "native") and arch in (None, mine.arch):
         return dataclasses.replace(mine, triple=triple or mine.triple)
+    cpu = _OTHER_NAMES.get(cpu, cpu)
     row = CPUS.get(cpu)
     if row is None:
         raise ValueError(f"target {spec!r}: unknown processor {cpu!r}{did_you_mean(cpu, CPUS)}")

@@ -30,7 +30,7 @@ from supple.ir.loop import PrimFunc
 from supple.ir.node import METHODS, Expr, Node, Type, replace
 from supple.ir.op import Op
 from supple.ir.types import BufferType, FuncType, PrimType, TensorType
-from supple.ir.walk import pre_order, substitute, transform
+from supple.ir.walk import evaluate_with, pre_order, substitute, transform
 from supple.sym.relate import bind_parameters, defined_symbols
 
 # ------------------------------------------------------------------------------------------------- small constructors
@@ -90,14 +90,15 @@ def get_shape_of(expr: Expr) -> Expr:
 
 
 def convert_to_expr(value: Any) -> Expr:
-    """A graph value of a Python value: ints and floats become scalars, strings strings, sequences tuples."""
+    """A graph value of a Python value: ints and floats become scalars (int64, float64), strings strings, sequences
+    tuples."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, (tuple, list)):
         return Tuple(tuple(convert_to_expr(v) for v in value))
     if hasattr(value, "__array__") or hasattr(value, "numpy"):
         return const(value)
-    return as_expr(value)
+    return prim_value(value) if isinstance(value, float) else as_expr(value)
 
 
 # ------------------------------------------------------------------------------------------------------ whole functions
@@ -135,7 +136,7 @@ def bind_params(func: Function, binding_map: Mapping[Any, Any]) -> Function:
     kept = tuple(p for p in func.params if all(p is not q for q in mapping))
     smaller = replace(func, params=kept)
     # parameters before symbols: a variable whose type changes is rebuilt, and would not be found any more
-    result: Function = substitute(substitute(smaller, mapping), symbols)
+    result: Function = evaluate_with(substitute(smaller, mapping), symbols)
     return result
 
 
@@ -170,7 +171,7 @@ def bind_symbolic_vars(func: Function, binding_map: Mapping[Any, Any]) -> Functi
         if var in mapping:
             raise ValueError(f"bind_symbolic_vars: {var.name!r} is bound twice")
         mapping[var] = as_expr(given, var.dtype)
-    result: Function = substitute(func, mapping)
+    result: Function = evaluate_with(func, mapping)
     return result
 
 
@@ -181,6 +182,14 @@ class _Inliner(PyExprMutator):
         super().__init__()
         self.functions = functions
         self.inside: list[str] = []
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        value = self.visit_expr(binding.value)
+        # what a callee returns takes the result's place, unless it is not visible where the result is
+        if value is not binding.value and isinstance(value, Var) and type(value) in (Var, type(binding.var)):
+            self.set_var_remap(binding.var, value)
+        else:
+            self.reemit(binding.var, value)
 
     def visit_call_(self, op: Call) -> Expr:
         call = super().visit_call_(op)
@@ -195,7 +204,7 @@ class _Inliner(PyExprMutator):
             [p.ty for p in callee.params if p.ty is not None], [infer(self.builder_.normalize(a)) for a in call.args]
         )
         # parameters before symbols: a variable whose type changes is rebuilt, and would not be found any more
-        body = substitute(substitute(callee.body, dict(zip(callee.params, call.args, strict=True))), symbols)
+        body = evaluate_with(substitute(callee.body, dict(zip(callee.params, call.args, strict=True))), symbols)
         for block in body.blocks:
             for binding in block.bindings:
                 self.visit_binding(binding)

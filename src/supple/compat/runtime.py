@@ -13,12 +13,23 @@ from supple.base.errors import NotSupportedError, SuppleError
 from supple.compat.api import convert
 from supple.ir.expr import const
 from supple.ir.node import Node
+from supple.runtime.device import Device
 from supple.runtime.tensor import Tensor, tensor
 
 _KINDS = ("cpu", "llvm", "c")
 
 Scriptable = Node
 """What prints as a program (``script``, ``show``): every node."""
+
+
+def array(arr: Any, device: Device | None = None, mem_scope: str | None = None) -> Tensor:
+    """`supple.runtime.tensor`, but of lists and numbers with the dtype that numpy gives them (floats are float64).
+
+    Raises `NotSupportedError` for a scope other than ``"global"``."""
+    if mem_scope not in (None, "global"):
+        raise NotSupportedError(f"tensor: the memory scope {mem_scope!r} is not supported")
+    known = hasattr(arr, "__dlpack__") or isinstance(arr, (np.ndarray, Tensor))
+    return tensor(arr if known else np.array(arr), device=device)
 
 
 def enabled(target: str) -> bool:

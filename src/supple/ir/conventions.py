@@ -21,6 +21,7 @@ class Conventions:
     folds_operators: bool  # Python's operators compute numbers, and n + 0, n * 1, n // 1 are n
     symbols_in_sight: bool  # a body may name the symbols of its signature without declaring them
     drops_zeros: bool  # T.evaluate(0) among other statements is left out
+    covariant_functions: bool  # relax.analysis relates types of functions as tuples of their parameters and results
     passes_scalars: bool  # sizes that a compute definition reads are arguments of R.call_tir, not its tir_vars
     simplifies_formulas: (
         bool  # what formulas compute is simplified; a tensor without dimensions has a block of one point
@@ -36,6 +37,7 @@ SUPPLE = Conventions(
     folds_operators=False,
     symbols_in_sight=False,
     drops_zeros=False,
+    covariant_functions=False,
     passes_scalars=False,
     simplifies_formulas=False,
 )
@@ -49,6 +51,7 @@ RELAX = Conventions(
     folds_operators=True,
     symbols_in_sight=True,
     drops_zeros=True,
+    covariant_functions=True,
     passes_scalars=True,
     simplifies_formulas=True,
 )

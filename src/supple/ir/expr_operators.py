@@ -139,6 +139,15 @@ def joined(kind: type[And] | type[Or], a: Expr, b: Expr) -> Expr:
     return kind(a, b)
 
 
+_NAMES = {kind: name for name, kind in _SCALAR_BINARY.items()}
+
+
+def folded(e: BinaryOp) -> Expr | None:
+    """The number that arithmetic on numbers gives, or the operand that it leaves as it is; None for anything else."""
+    name = _NAMES.get(type(e))
+    return None if name is None else _folded(name, e.a, e.b)
+
+
 def _constant(value: int | float, dtype: str) -> Expr | None:
     """A number that the dtype holds; None where it does not."""
     if isinstance(value, int):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from supple.base import dtypes
-from supple.base.errors import ArgumentError
+from supple.base.errors import ArgumentError, RegistryError, UnknownOperatorError
 from supple.base.registry import Registry, did_you_mean
 from supple.ir.expr import CALLEES, Call, as_expr, cast, graph_scalar, is_scalar, scalar_dtype
 from supple.ir.graph import Constant, DataTypeImm, ShapeExpr, Tuple, constant
@@ -146,8 +146,11 @@ class Op(Expr):
 
     @staticmethod
     def get(op_name: str) -> Op:
-        """The operator of that full name; raises `RegistryError` with close names for a miss."""
-        return OPS.get(op_name)
+        """The operator of that full name; raises `UnknownOperatorError` with close names for a miss."""
+        try:
+            return OPS.get(op_name)
+        except RegistryError as error:
+            raise UnknownOperatorError(*error.args) from None
 
     @staticmethod
     def of_role(role: str) -> Op:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from supple.base.errors import ArgumentError, ExecutionError, InternalError
+from supple.base.errors import ArgumentError, ExecutionError, InternalError, MissingFunctionError
 from supple.base.registry import did_you_mean
 from supple.runtime import abi
 from supple.runtime.abi import Status
@@ -110,6 +110,18 @@ class Executable:
         """The functions and the host code that calls the kernels, for reading."""
         heads = "\n".join(str(info) for info in self.program.functions)
         return f"{heads}\n\n{self.program.text}"
+
+    def stats(self) -> str:
+        """What the executable holds: its constants and functions, and what it calls in Python."""
+        program = self.program
+        names = [*self._functions, *dict.fromkeys(call.name for call in program.calls if call.name)]
+        shown = [c if c is None or isinstance(c, str) else f"{c.shape} {c.dtype}" for c in program.constants]
+        constants = ", ".join(map(str, shown))
+        return (
+            "Relax VM executable statistics:\n"
+            f"  Constant pool (# {len(program.constants)}): [{constants}]\n"
+            f"  Globals (#{len(names)}): [{', '.join(names)}]\n"
+        )
 
     def show(self) -> None:
         """Print `as_text`."""
@@ -311,12 +323,12 @@ Found = TypeVar("Found")
 
 
 def function_named(functions: Mapping[str, Found], name: object) -> Found:
-    """One of an executable's functions; raises ``KeyError`` with close names for a miss."""
+    """One of an executable's functions; raises `MissingFunctionError` with close names for a miss."""
     function = functions.get(name) if isinstance(name, str) else None
     if function is None:
         known = ", ".join(functions) or "none"
         close = did_you_mean(str(name), functions)
-        raise KeyError(f"the executable has no function {name!r}{close} (functions: {known})")
+        raise MissingFunctionError(f"the executable has no function {name!r}{close} (functions: {known})")
     return function
 
 

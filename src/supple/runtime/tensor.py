@@ -100,16 +100,26 @@ class Tensor:
         return f"supple.runtime.Tensor(shape={self.shape}, dtype={self.dtype!r})\n{self._array!r}"
 
 
+class ShapeValueError(TypeError, ValueError):
+    """A shape of something else than integers (a ``ValueError`` as well, as in Relax)."""
+
+
 class ShapeTuple(tuple[int, ...]):
     """A shape value: a tuple of ints."""
 
     __slots__ = ()
 
     def __new__(cls, values: Sequence[SupportsIndex] = ()) -> ShapeTuple:
+        for value in values:
+            if not hasattr(value, "__index__"):
+                raise ShapeValueError(f"ShapeTuple: sizes are integers, got {value!r}")
         return super().__new__(cls, (v.__index__() for v in values))
 
     def __repr__(self) -> str:
         return f"ShapeTuple({list(self)})"
+
+    def __str__(self) -> str:
+        return str(tuple(self))
 
 
 def tensor(data: object, dtype: str | Device | None = None, device: Device | None = None) -> Tensor:
