@@ -30,7 +30,7 @@ from supple.ir.graph import (
 )
 from supple.ir.loop import PrimFunc
 from supple.ir.module import BaseFunc, IRModule
-from supple.ir.node import Expr, Type, replace
+from supple.ir.node import Expr, Type, replace, set_field
 from supple.ir.op import Op
 from supple.ir.structural import structural_equal, structural_hash
 from supple.ir.types import TensorType
@@ -308,7 +308,7 @@ class BlockBuilder(Normalizer):
 
     def get_unique_name(self, name_prefix: str) -> str:
         """A name that this builder has not given before: ``a``, ``a1``, ``a2``..."""
-        name_prefix = name_prefix.replace(".", "_")
+        name_prefix = name_prefix.replace(".", "_") or "v"
         name = name_prefix
         while name in self._names:
             self._names[name_prefix] += 1
@@ -538,8 +538,10 @@ class BlockBuilder(Normalizer):
         self._frames.append(frame)
 
     def emit_normalized(self, binding: Binding) -> None:
-        """Append a binding as it is: its value is in normal form and its variable has a type."""
+        """Append a binding as it is: its value is in normal form; its variable gets that type if it has none."""
         assert isinstance(binding, (VarBinding, MatchCast))
+        if binding.var.ty is None:
+            set_field(binding.var, "ty", binding.ty if isinstance(binding, MatchCast) else infer(binding.value))
         self._append(binding)
 
     def add_param(self, var: Var) -> None:

@@ -25,7 +25,7 @@ from supple.ir.graph import (
     VarBinding,
     constant,
 )
-from supple.ir.node import Expr, replace
+from supple.ir.node import Expr, replace, set_field
 from supple.ir.op import Op, settle, settle_literals
 
 NESTED = (Call, Tuple, TupleGetItem)
@@ -170,6 +170,8 @@ class Normalizer:
             value = self.emit_value(value)
         elif isinstance(value, SeqExpr):
             value = self.flatten(value)
+        if binding.var.ty is None:  # made without a type: it is what its value's is
+            set_field(binding.var, "ty", binding.ty if isinstance(binding, MatchCast) else infer(value))
         self.append(binding if value is binding.value else replace(binding, value=value))
 
 
@@ -182,7 +184,7 @@ def is_normal(e: Expr) -> bool:
             for block in current.blocks:
                 for binding in block.bindings:
                     assert isinstance(binding, (VarBinding, MatchCast))
-                    if not _flat(binding.value) or isinstance(binding.value, SeqExpr):
+                    if not _flat(binding.value) or isinstance(binding.value, SeqExpr) or binding.var.ty is None:
                         return False
                     if isinstance(binding.value, _SCOPED):
                         stack.append(binding.value)
