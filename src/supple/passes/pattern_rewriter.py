@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from supple.analysis.graph import all_global_vars
 from supple.analysis.pattern_makers import is_const, is_op, is_tuple, is_tuple_get_item, wildcard
 from supple.analysis.patterns import DFPattern
 from supple.base.errors import NotSupportedError
@@ -15,13 +16,14 @@ from supple.ir.module import IRModule
 from supple.ir.node import Expr
 from supple.ir.op import Op
 from supple.ir.structural import structural_equal
-from supple.ir.types import AnyType
+from supple.ir.types import AnyType, TupleType
 from supple.ir.walk import substitute
 from supple.passes.manager import Pass
 from supple.passes.rewrite_groups import Bound, Group, bindings_of, rewrite_group
-from supple.passes.rewrite_patterns import rewrite_call
+from supple.passes.rewrite_patterns import MAX_REWRITES, rewrite_call
 from supple.sym.relate import bind_parameters
 
+Rule = Callable[[Function], Function]
 Rewrite = Callable[[Expr, dict[DFPattern, Expr]], Expr]
 
 
@@ -31,9 +33,10 @@ class PatternMatchingRewriter(Pass):
     It is a pass as well, so a `Sequential` takes it.
     """
 
-    def __init__(self, rules: list[Callable[[Function], Function]]) -> None:
+    def __init__(self, rules: list[Rule], functions: IRModule | None = None) -> None:
         super().__init__("PatternMatchingRewriter", self._module)
         self.rules = rules
+        self.functions = IRModule() if functions is None else functions  # that replacements call
 
     @staticmethod
     def from_pattern(pattern: DFPattern, func: Rewrite) -> PatternMatchingRewriter:
@@ -57,26 +60,40 @@ class PatternMatchingRewriter(Pass):
         params = tuple(_parameter_pattern(p) for p in pattern.params)
         outputs = _patterns_of(pattern, params)
         built = _Replacement(pattern, replacement, params, len(outputs))
-        return PatternMatchingRewriter([lambda function: rewrite_group(Group(outputs, params, built), function)])
+        others = IRModule({var: f for var, f in mod.functions.items() if f is not pattern and f is not replacement})
+        rule: Rule = lambda function: rewrite_group(Group(outputs, params, built), function)  # noqa: E731
+        return PatternMatchingRewriter([rule], others)
 
     def __or__(self, other: PatternMatchingRewriter) -> PatternMatchingRewriter:
         return OrRewriter(self, other)
 
     def __call__(self, obj: Any) -> Any:
-        """A rewritten copy of a graph function, or of a module with every graph function rewritten."""
+        """A rewritten copy of a graph function, or of a module with every graph function rewritten; the functions that
+        replacements call become part of the module. Any other expression holds no bindings and comes back as it is."""
         if isinstance(obj, IRModule):
             return super().__call__(obj)
+        if isinstance(obj, Expr) and not isinstance(obj, Function):
+            return obj
         if not isinstance(obj, Function):
             raise TypeError(f"a rewriter takes a function or a module, got {type(obj).__name__}")
+        return self._rewritten(obj)
+
+    def _rewritten(self, func: Function) -> Function:
         for rule in self.rules:
-            obj = rule(obj)
-        return obj
+            func = rule(func)
+        return func
 
     def _module(self, mod: IRModule) -> IRModule:
         changed = mod.clone()
         for var, func in mod.functions.items():
             if isinstance(func, Function):
-                changed[var] = self(func)
+                changed[var] = self._rewritten(func)
+        called = {name.name_hint for f in changed.functions.values() for name in all_global_vars(f)}
+        for var, func in self.functions.items():
+            if var.name_hint in called:
+                if var.name_hint in mod and not structural_equal(mod[var.name_hint], func):
+                    raise ValueError(f"R.rewriter: the module has another function {var.name_hint!r} already")
+                changed[var] = func
         return changed
 
 
@@ -92,8 +109,18 @@ class OrRewriter(PatternMatchingRewriter):
     """Two rewriters in turn: ``lhs | rhs``."""
 
     def __init__(self, lhs: PatternMatchingRewriter, rhs: PatternMatchingRewriter) -> None:
-        super().__init__([*lhs.rules, *rhs.rules])
+        functions = lhs.functions.clone()
+        functions.update(rhs.functions)
+        super().__init__([*lhs.rules, *rhs.rules], functions)
         self.lhs, self.rhs = lhs, rhs
+
+    def _rewritten(self, func: Function) -> Function:
+        for _ in range(MAX_REWRITES):  # what one makes the other may match
+            before = func
+            func = super()._rewritten(func)
+            if structural_equal(before, func):
+                break
+        return func
 
 
 def rewriter(mod: Any) -> PatternMatchingRewriter:
@@ -176,7 +203,8 @@ class _Replacement:
     """Builds the replacement's bindings from what the parameters matched."""
 
     def __init__(self, pattern: Function, replacement: Function, params: tuple[DFPattern, ...], results: int) -> None:
-        if len(_results(replacement)) != results:
+        self.results = results
+        if len(self._values(replacement)) != results:
             raise ValueError(f"R.rewriter: 'pattern' has {results} results, 'replacement' {len(_results(replacement))}")
         self.pattern, self.replacement, self.params = pattern, replacement, params
 
@@ -200,4 +228,12 @@ class _Replacement:
             ty = bound(binding.ty) if isinstance(binding, MatchCast) else None
             var = values[binding.var] = DataflowVar(binding.var.name, span=binding.var.span)
             made.append(VarBinding(var, value) if ty is None else MatchCast(var, value, ty))
-        return made, [bound(e) for e in _results(func)]
+        return made, [bound(e) for e in self._values(func)]
+
+    def _values(self, func: Function) -> tuple[Expr, ...]:
+        """The results one by one: of a call that returns a tuple, its elements."""
+        found = _results(func)
+        ty = getattr(found[0], "ty", None)
+        if len(found) == 1 and self.results != 1 and isinstance(ty, TupleType):
+            return tuple(TupleGetItem(found[0], n) for n in range(len(ty.fields)))
+        return found

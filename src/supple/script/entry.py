@@ -31,6 +31,7 @@ from supple.script.source import Source, class_definition, first_line, function_
 from supple.verify.well_formed import check_module
 
 MODULE_FORM = "I.ir_module"
+READ_MODULES: list[Callable[..., Any]] = []  # other decorators of classes that are read as a whole
 RESERVED = ("I", "R", "T", "Module", "cls")
 """Names that the text of a module uses itself."""
 
@@ -177,7 +178,7 @@ class ModuleDecorator(Decorator):
 
 
 def _in_module_class(frame: types.FrameType) -> bool:
-    """Whether a frame executes the body of a class that ``I.ir_module`` decorates."""
+    """Whether a frame executes the body of a class that ``I.ir_module`` (or one of `READ_MODULES`) decorates."""
     local = frame.f_locals
     if local is frame.f_globals or "__module__" not in local or "__qualname__" not in local:
         return False
@@ -205,7 +206,7 @@ def _decorates_module(decorator: ast.expr, scopes: list[Any]) -> bool:
             value = scope[node.id]
             for attribute in reversed(path):
                 value = getattr(value, attribute, None)
-            return isinstance(value, Form) and value.name == MODULE_FORM
+            return (isinstance(value, Form) and value.name == MODULE_FORM) or value in READ_MODULES
     return (path[0] if path else node.id) == "ir_module"
 
 

@@ -27,6 +27,7 @@ from supple.passes.pattern_rewriter import rewriter as _rewriter
 from supple.runtime.device import Device as _Device
 from supple.runtime.device import device as _device
 from supple.script import type_forms as _types
+from supple.script.entry import READ_MODULES as _READ_MODULES
 from supple.script.entry import GraphDecorator, MacroForm
 from supple.script.forms import Form, Namespace, as_dtype, as_name
 from supple.script.ir import ir_module as _ir_module
@@ -73,6 +74,9 @@ def rewriter(rewriter_mod: _Value) -> _Value:
     if isinstance(rewriter_mod, type):
         rewriter_mod = _ir_module.decorate(rewriter_mod, {}, _sys._getframe(1))
     return _rewriter(rewriter_mod)
+
+
+_READ_MODULES.append(rewriter)
 
 
 def const(value: _Value, dtype: _Value = None) -> Expr:
