@@ -79,7 +79,8 @@ def test_the_tree_as_text() -> None:
     assert dump_ast(x, include_ty_annotations=False) == 'Var(name="x")'
     assert dump_ast(x, indent_str="  ") == (
         'Var(\n  name="x",\n  ty=TensorType(\n    dtype=float32,'
-        "\n    shape=ShapeExpr(values=[Expr(value=`T.int64(2)`)])\n  )\n)"
+        "\n    shape=ShapeExpr(\n      values=[Expr(value=`T.int64(2)`)],"
+        "\n      ty=ShapeType(\n        ndim=1,\n        values=[Expr(value=`T.int64(2)`)]\n      )\n    )\n  )\n)"
     )
     call = relax.op.add(x, x)
     assert dump_ast(call, include_ty_annotations=False) == (
@@ -100,7 +101,7 @@ def test_the_tree_as_text() -> None:
         return r
 
     text = dump_ast(f)
-    for part in ("Function(", "DataflowBlock(", "MatchCast(", "If(", "ExternFunc(", '"axis": (0,)', "DataflowVar("):
+    for part in ("Function(", "BindingBlock(", "MatchCast(", "If(", "ExternFunc(", '"axis": (0,)', "DataflowVar("):
         assert part in text, part
     assert '"axis"' not in dump_ast(f, include_call_attrs=False)
     assert dump_ast(tirx.Var("n", "int64") + 1) == "Expr(value=`n + 1`)"

@@ -23,7 +23,7 @@ from supple.ir.graph import (
 )
 from supple.ir.node import Node
 from supple.ir.op import Op
-from supple.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType
+from supple.ir.types import FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
 
 
 def dump_ast(
@@ -63,6 +63,11 @@ class _Dump:
             return f"[{', '.join(parts)}]"
         return f"[\n{self._indented(parts)}\n]"
 
+    def scalars(self, values: Any) -> str:
+        """The dimensions of a shape."""
+        parts = [f"Expr(value=`{_scalar(value)}`)" for value in values]
+        return f"[{', '.join(parts)}]" if len(parts) <= 1 else f"[\n{self._indented(parts)}\n]"
+
     def _indented(self, parts: list[str]) -> str:
         text = ",\n".join(parts)
         return "\n".join(self.indent + line for line in text.split("\n"))
@@ -93,24 +98,32 @@ def _tensor_type(d: _Dump, ty: TensorType) -> str:
 
 
 def _shape_type(d: _Dump, ty: ShapeType) -> str:
-    values = [] if ty.values is None else [("values", d.items(ty.values))]
+    values = [] if ty.values is None else [("values", d.scalars(ty.values))]
     return d.node("ShapeType", [("ndim", str(ty.ndim)), *values])
+
+
+def _shape(d: _Dump, node: ShapeExpr) -> str:
+    ty = [("ty", d.of(ShapeType(node.values)))] if d.types else []
+    return d.node("ShapeExpr", [("values", d.scalars(node.values)), *ty])
 
 
 def _call(d: _Dump, node: Call) -> str:
     types = [("ty_args", d.items(node.ty_args))] if node.ty_args else []
-    return d.node("Call", [("op", d.of(node.op)), ("args", d.items(node.args)), *d.attributes(node), *types])
+    fields = [("op", d.of(node.op)), ("args", d.items(node.args)), *d.attributes(node), *types, *d.typed(node)]
+    return d.node("Call", fields)
 
 
 def _function(d: _Dump, node: Function) -> str:
     ret = [] if node.ret_ty is None or not d.types else [("ret_ty", d.of(node.ret_ty))]
-    attrs = ", ".join(f"{_quoted(k)}: {v!r}" for k, v in node.attrs.items())
+    attrs = ", ".join(f"{_quoted(k)}: {_quoted(v) if isinstance(v, str) else repr(v)}" for k, v in node.attrs.items())
     fields = [("params", d.items(node.params)), ("body", d.of(node.body)), *ret, ("is_pure", str(node.is_pure))]
-    return d.node("Function", [*fields, ("attrs", "{" + attrs + "}")])
+    known = node.ret_ty is not None and all(p.ty is not None for p in node.params)
+    shown = [("attrs", "{" + attrs + "}")] if node.attrs else []
+    return d.node("Function", [*fields, *shown, *(d.typed(node) if known else [])])
 
 
 def _block(d: _Dump, node: BindingBlock) -> str:
-    return d.node(type(node).__name__, [("bindings", d.items(node.bindings))])
+    return d.node("BindingBlock", [("bindings", d.items(node.bindings))])
 
 
 _KINDS: dict[type, Callable[[_Dump, Any], str]] = {
@@ -120,20 +133,29 @@ _KINDS: dict[type, Callable[[_Dump, Any], str]] = {
     Function: _function,
     BindingBlock: _block,
     DataflowBlock: _block,
-    Constant: lambda d, n: d.node("Constant", [("value", str(n.data.tolist())), *d.typed(n)]),
+    Constant: lambda d, n: d.node("GenericConst", [("value", str(n.data.tolist())), *d.typed(n)]),
     Tuple: lambda d, n: d.node("Tuple", [("fields", d.items(n.fields)), *d.typed(n)]),
-    TupleGetItem: lambda d, n: d.node("TupleGetItem", [("tuple_value", d.of(n.tuple_value)), ("index", str(n.index))]),
-    ShapeExpr: lambda d, n: d.node("ShapeExpr", [("values", d.items(n.values))]),
-    SeqExpr: lambda d, n: d.node("SeqExpr", [("blocks", d.items(n.blocks)), ("body", d.of(n.body))]),
+    TupleGetItem: lambda d, n: d.node(
+        "TupleGetItem", [("tuple_value", d.of(n.tuple_value)), ("index", str(n.index)), *d.typed(n)]
+    ),
+    ShapeExpr: _shape,
+    SeqExpr: lambda d, n: d.node("SeqExpr", [("blocks", d.items(n.blocks)), ("body", d.of(n.body)), *d.typed(n)]),
     If: lambda d, n: d.node(
-        "If", [("cond", d.of(n.cond)), ("true_branch", d.of(n.true_branch)), ("false_branch", d.of(n.false_branch))]
+        "If",
+        [
+            ("cond", d.of(n.cond)),
+            ("true_branch", d.of(n.true_branch)),
+            ("false_branch", d.of(n.false_branch)),
+            *d.typed(n),
+        ],
     ),
     VarBinding: lambda d, n: d.node("VarBinding", [("var", d.of(n.var)), ("value", d.of(n.value))]),
     MatchCast: lambda d, n: d.node("MatchCast", [("var", d.of(n.var)), ("value", d.of(n.value)), ("ty", d.of(n.ty))]),
     GlobalVar: lambda d, n: d.node("GlobalVar", [("name_hint", _quoted(n.name_hint))]),
     ExternFunc: lambda d, n: d.node("ExternFunc", [("global_symbol", _quoted(n.global_symbol))]),
     Op: lambda d, n: d.node("Op", [("name", _quoted(n.name))]),
-    StringImm: lambda d, n: d.node("StringImm", [("value", _quoted(n.value))]),
+    StringImm: lambda d, n: d.node("StringImm", [("value", _quoted(n.value)), *d.typed(n)]),
+    StringType: lambda d, t: d.node("StringType", []),
     DataTypeImm: lambda d, n: d.node("DataTypeImm", [("value", n.value)]),
     TensorType: _tensor_type,
     ShapeType: _shape_type,

@@ -1,4 +1,5 @@
-"""Layers that emit into the builder whose function is being built (``BlockBuilder.current()``)."""
+"""Layers that emit into the builder whose function is being built (``BlockBuilder.current()``), compute definitions as
+in Relax."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from supple import topi
 from supple.base import dtypes
 from supple.base.errors import DiagnosticError
 from supple.build.block_builder import BlockBuilder
@@ -17,6 +19,8 @@ from supple.ir.node import Expr
 from supple.ir.types import TensorType
 from supple.relax import op
 from supple.runtime.tensor import Tensor, tensor
+
+_topi: Any = topi  # some names are made in a loop
 
 
 def _builder() -> BlockBuilder:
@@ -92,19 +96,21 @@ def emit_checkpoint_sequential(
 
 
 def Placeholder(shape: Sequence[Any], dtype: str = "float32", name: str = "data") -> Var:
-    """An input of a model."""
+    """An input of a model; while a function is built its name gets a number where it is taken."""
     return _variable("Placeholder", shape, dtype, name)
 
 
 def Parameter(shape: Sequence[Any], dtype: str = "float32", name: str = "param") -> Var:
-    """A weight of a model."""
+    """A weight of a model, named as a `Placeholder` is."""
     return _variable("Parameter", shape, dtype, name)
 
 
 def _variable(what: str, shape: Sequence[Any], dtype: str, name: str) -> Var:
     if not isinstance(shape, (list, tuple)):
         raise TypeError(f"{what}: expected the shape as a list or tuple, got {type(shape).__name__}")
-    return Var(name, TensorType(ShapeExpr(tuple(shape)), dtype))
+    builder = BlockBuilder.current()
+    unique = name if builder is None else builder.get_unique_name(name)
+    return Var(unique, TensorType(ShapeExpr(tuple(shape)), dtype))
 
 
 class Module:
@@ -153,7 +159,7 @@ class ReLU(Module):
 
     def forward(self, input: Expr) -> Var:
         """The activation of the input."""
-        return emit(op.nn.relu(input))
+        return emit_te(_topi.nn.relu, input)
 
 
 class LogSoftmax(Module):
@@ -161,7 +167,7 @@ class LogSoftmax(Module):
 
     def forward(self, input: Expr) -> Var:
         """The activation of the input."""
-        return emit(op.nn.log_softmax(input))
+        return emit_te(_topi.nn.log_softmax, input)
 
 
 class Linear(Module):
@@ -174,8 +180,8 @@ class Linear(Module):
 
     def forward(self, input: Expr) -> Var:
         """The layer's value."""
-        product = emit(op.matmul(input, self.weight))
-        return product if self.bias is None else emit(op.add(product, self.bias))
+        product = emit_te(_topi.matmul, input, self.weight)
+        return product if self.bias is None else emit_te(_topi.add, product, self.bias)
 
 
 def init_params(mod: IRModule) -> list[Tensor]:
