@@ -130,6 +130,11 @@ def _folded(name: str, a: Expr, b: Expr) -> Expr | None:
     return a if divides and right == 1 else None
 
 
+def joins_to_one(e: And | Or) -> bool:
+    """Whether one of two conditions is a literal, so that Relax's conventions make one of them."""
+    return isinstance(e.a, IntImm) or isinstance(e.b, IntImm)
+
+
 def joined(kind: type[And] | type[Or], a: Expr, b: Expr) -> Expr:
     """Both conditions, or one of them; by Relax's conventions the other one where one is a literal."""
     if conventions().folds_operators:
@@ -145,13 +150,15 @@ _NAMES = {kind: name for name, kind in _SCALAR_BINARY.items()}
 def folded(e: BinaryOp) -> Expr | None:
     """The number that arithmetic on numbers gives, or the operand that it leaves as it is; None for anything else."""
     name = _NAMES.get(type(e))
+    if isinstance(e, Div) and dtypes.is_float(scalar_dtype(e.a)):
+        name = "truediv"
     return None if name is None else _folded(name, e.a, e.b)
 
 
 def _constant(value: int | float, dtype: str) -> Expr | None:
     """A number that the dtype holds; None where it does not."""
-    if isinstance(value, int):
-        return const(value, dtype) if dtypes.fits(value, dtype) else None
+    if not dtypes.is_float(dtype):
+        return const(int(value), dtype) if dtypes.fits(int(value), dtype) else None
     rounded = float(dtypes.to_numpy(dtype).type(value))
     return const(rounded, dtype) if math.isfinite(rounded) else None
 

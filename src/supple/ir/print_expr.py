@@ -11,6 +11,7 @@ from supple.base import dtypes
 from supple.ir import expr as E
 from supple.ir import graph as G
 from supple.ir.expr import Call, FloatImm, IntImm, Var
+from supple.ir.expr_operators import folded, joins_to_one
 from supple.ir.loop import BufferRegion
 from supple.ir.node import Expr, Type, children
 from supple.ir.op import REQUIRED, Op, Param, RelaxText, settled_attrs
@@ -211,6 +212,8 @@ class ExprPrinter(TypePrinter):
     def _infix(self, e: E.BinaryOp) -> Any:
         if isinstance(e, E.Div) and not dtypes.is_float(e.dtype):
             return (yield from self._function("T.Div", (e.a, e.b)))
+        if self.style.operators_fold and not self.quoted and _folds(e):
+            return (yield from self._function(f"T.{type(e).__name__}", (e.a, e.b)))
         symbol, precedence = _INFIX[type(e)]
         left: Piece = yield e.a
         right: Piece = yield e.b
@@ -580,6 +583,11 @@ def _wrap(piece: Piece, minimum: int) -> str:
 def _bare(e: IntImm) -> Piece:
     """A number whose dtype follows from the other operand."""
     return str(e.value), UNARY if e.value < 0 else ATOM, 0
+
+
+def _folds(e: E.BinaryOp) -> bool:
+    """Whether Python's operator on the operands would make something else by Relax's conventions."""
+    return joins_to_one(e) if isinstance(e, (E.And, E.Or)) else folded(e) is not None
 
 
 def _is_bool(e: E.BinaryOp) -> bool:

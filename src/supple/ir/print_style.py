@@ -67,6 +67,7 @@ class PrintStyle:
     range: str
     purity: Callable[[FuncType], str]  # the last argument of R.Callable
     bare_tuples: bool  # a tuple that is bound stands without parentheses
+    operators_fold: bool  # what Python's operators would compute when read is written T.Add(i, 0)
     infix: bool  # &, |, ^, <<, >> and ~ for the functions of these names
     short_forms: bool  # T.alloc_local, C = A.view(4, 4), A[0:4] = ..., tx = T.launch_thread(...)
     attr_dict: bool  # T.attr({"key": value}) for attributes of no node
@@ -123,6 +124,7 @@ SUPPLE = PrintStyle(
     purity=lambda ty: "" if ty.purity is (ty.params is not None) else f"purity={ty.purity}",
     bare_tuples=False,
     infix=False,
+    operators_fold=False,
     short_forms=False,
     attr_dict=False,
     elif_chains=True,
@@ -178,6 +180,7 @@ RELAX = PrintStyle(
     purity=lambda ty: str(ty.purity) if ty.params is not None else ("purity=True" if ty.purity else ""),
     bare_tuples=True,
     infix=True,
+    operators_fold=True,
     short_forms=True,
     attr_dict=True,
     elif_chains=False,
