@@ -334,3 +334,76 @@ def test_rewriters_are_passes() -> None:
 
     made = supple.transform.Sequential([first, second])(Relu)
     assert "R.sin(x)" in made.script() and "relu" not in made.script()
+
+
+def test_values_that_share_a_part_are_rewritten_once() -> None:
+    block = "        a = R.cos(x)\n        c = R.sin(a)\n        d = R.add(a, c)\n        R.output(d)\n"
+    func = parse(f"    with R.dataflow():\n{block}    return d")
+    with PatternContext() as context:
+        one, two = is_op("relax.cos")(wildcard()), is_op("relax.sin")(wildcard())
+        one.used_by(two)
+    both = relax.op.exp(func.params[0])
+
+    def rewriter(matches: dict[object, relax.Var], bindings: object) -> dict[relax.Var, object]:
+        return {matches[one]: relax.op.add(both, both), matches[two]: relax.op.multiply(both, both)}
+
+    changed = rewrite_bindings(context, rewriter, func)
+    assert changed.script().count("R.exp(x)") == 1
+
+
+def test_rewriters_bring_functions_and_split_results() -> None:
+    @R.rewriter
+    class Rewriter:
+        @R.function(private=True)
+        def pattern(A: R.Tensor((4,), "float32"), B: R.Tensor((4,), "float32")):
+            return (R.add(A, B), R.multiply(A, B))
+
+        @R.function(private=True)
+        def replacement(A: R.Tensor((4,), "float32"), B: R.Tensor((4,), "float32")):
+            return Rewriter.both(A, B)
+
+        @R.function(private=True)
+        def both(A: R.Tensor((4,), "float32"), B: R.Tensor((4,), "float32")) -> R.Tuple(
+            R.Tensor((4,), "float32"), R.Tensor((4,), "float32")
+        ):
+            return (R.exp(A), R.sin(B))
+
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((4,), "float32"), y: R.Tensor((4,), "float32")):
+            a = R.add(x, y)
+            c = R.multiply(x, y)
+            return R.subtract(a, c)
+
+    changed = Rewriter(Module)
+    assert "both" in changed and changed["main"].script().count("both(") == 1
+    assert Rewriter(relax.const(1.0)).data == 1.0
+    other = Module.clone()
+    other["both"] = Module["main"]
+    with pytest.raises(ValueError, match="another function 'both'"):
+        Rewriter(other)
+
+
+def test_alternatives_run_until_nothing_changes() -> None:
+    a = wildcard()
+    first = PatternMatchingRewriter.from_pattern(is_op("relax.exp")(a), lambda e, found: relax.op.sin(found[a]))
+    second = PatternMatchingRewriter.from_pattern(is_op("relax.cos")(a), lambda e, found: relax.op.exp(found[a]))
+    text = (first | second)(parse("    return R.cos(x)")).script()
+    assert "R.sin(x)" in text and "exp" not in text
+
+
+def test_patterns_have_lengths_and_take_patterns() -> None:
+    pair, sizes = is_tuple([wildcard(), is_const()]), is_shape([1, 2])
+    assert len(pair) == 2 and pair[1].index == 1 and len(sizes) == 2 and str(sizes) == "PrimArrPattern((1, 2))"
+    assert str(wildcard() >> is_const()) == "[* ^ ConstantPattern()]"
+    for wrong in (
+        lambda: wildcard() | 3,
+        lambda: wildcard() & 3,
+        lambda: wildcard() >> 3,
+        lambda: is_op("relax.exp")(3),
+    ):
+        with pytest.raises(TypeError, match="patterns"):
+            wrong()
+    with pytest.raises(IndexError, match="no field 2"):
+        pair[2]

@@ -277,3 +277,122 @@ def test_patterns_of_one_shape_in_a_context() -> None:
             first.used_by(last)
             relax.dpl.SameShapeConstraint(first, last)
             assert (context.match_dfb(block) is not None) == found
+
+
+def test_mutators_keep_variables_whose_types_stay() -> None:
+    source = '@R.function\ndef f(x: R.Tensor(("n", 3), "float32")):\n    n = T.int64()\n    with R.dataflow():\n'
+    source += "        a = R.exp(x)\n        b = (a, R.sin(a))\n"
+    source += '        d = R.match_cast(b[1], R.Tensor((n, 3), "float32"))\n        R.output(d)\n    return d\n'
+    f = from_source(source)
+    seen: list[Any] = []
+
+    class Identity(relax.PyExprMutator):
+        def visit_tuple_getitem_(self, op: Any) -> Any:  # an expression that is not visited stays valid
+            seen.append(self.lookup_binding(op.tuple_value))
+            return op
+
+    same = Identity().visit_expr(f)
+    assert structural_equal(same, f) and isinstance(seen[0], relax.Tuple)
+    bound = [b.var for block in f.body.blocks for b in block.bindings]
+    assert [b.var for block in same.body.blocks for b in block.bindings] == bound
+
+    class Halves(relax.PyExprMutator):
+        def visit_call_(self, op: Any) -> Any:
+            call = self.visit_expr_post_order(op)
+            return relax.op.astype(call, "float16") if call.op.short_name == "sin" else call
+
+    with pytest.raises(supple.base.errors.TypeCheckError, match="match_cast"):
+        Halves().visit_expr(f)
+
+
+def test_shared_operands_are_bound_once_in_a_block() -> None:
+    bb, a = relax.BlockBuilder(), x(2)
+    shared = op.exp(a)
+    with bb.function("f", [a]):
+        with bb.dataflow():
+            first = bb.emit(op.add(shared, a))
+            second = bb.emit_output(op.multiply(shared, first))
+        third = bb.emit(op.add(shared, second))  # the variable of the block is not visible here
+        bb.emit_func_output(third)
+    assert text(bb).count("R.exp(x)") == 2
+
+
+def test_variables_without_a_type_get_their_values() -> None:
+    bb, a, v, w = relax.BlockBuilder(), x(2), relax.Var("v"), relax.Var("w")
+    bindings = [relax.VarBinding(v, op.add(a, a)), relax.MatchCast(w, v, relax.TensorType((2,), "float32"))]
+    with bb.function("f", [a]):
+        bb.emit_func_output(bb.emit(relax.SeqExpr([relax.BindingBlock(bindings)], op.exp(w))))
+    assert v.ty == a.ty and w.ty == a.ty and "R.exp(w)" in text(bb)
+
+
+def test_visitors_see_the_shapes_in_types() -> None:
+    bb, a = relax.BlockBuilder(), x(n, 3)
+    seen: list[str] = []
+
+    class Visitor(relax.PyExprVisitor):
+        def visit_var_(self, op: Any) -> None:
+            seen.append(op.name)
+
+        def visit_var_def_(self, var: Any) -> None:
+            seen.append(f"def {var.name}")
+
+    with bb.function("f", [a]):
+        bb.emit_func_output(bb.emit(op.exp(a), "e"))
+    Visitor().visit_expr(bb.get()["f"])
+    assert seen == ["def x", "x", "n", "def e", "e", "n"]
+    with pytest.raises(NotImplementedError, match="visit_call_"):
+        relax.ExprFunctor().visit_expr(op.exp(a))
+
+
+def test_sizes_are_computed_where_symbols_are_fixed() -> None:
+    f = from_source('@R.function\ndef f(x: R.Tensor(("n", "m"), "float32")):\n    return R.reshape(x, (-1,))\n')
+    fixed = f.bind_symbolic_vars({"n": 3, "m": 4})
+    assert fixed.ret_ty == relax.TensorType((12,), "float32") and "12" in fixed.script() and "*" not in fixed.script()
+    four = analysis.erase_to_well_defined(relax.TensorType((n + 1,), "float32"), {n: tirx.IntImm("int64", 3)})
+    assert four.shape.values[0].value == 4
+
+
+def test_nodes_take_what_relax_takes() -> None:
+    a = x(2)
+    f = relax.Function([a], a, a.ty)
+    assert isinstance(f(a), relax.Call) and f(a).op is f
+    assert [v.value for v in relax.Tuple([1, 2]).fields] == [1, 2]
+    assert tirx.Range(0, 4) == tirx.Range(0, 4) if hasattr(tirx, "Range") else True
+    for wrong in (lambda: relax.Var(3), lambda: relax.GlobalVar(3)):
+        with pytest.raises(TypeError, match="string"):
+            wrong()
+    for wrong in (lambda: tirx.IntImm("int8", 300), lambda: relax.TensorType((2,), "nope")):
+        with pytest.raises(ValueError):
+            wrong()
+    with pytest.raises(AttributeError, match="did you mean"):
+        supple.ir.op.Op.get("relax.ad")
+    one, other = relax.const(np.ones(2, "float32")), relax.const(np.zeros(2, "float32"))
+    assert not structural_equal(one, other) and structural_equal(one, other, skip_tensor_content=True)
+    assert supple.ir.serialize.load_json(supple.ir.serialize.save_json([1, {"a": (2.5, None)}])) == [
+        1,
+        {"a": (2.5, None)},
+    ]
+
+
+def test_a_scalar_parameter_is_named_in_types_after_it() -> None:
+    size, bb = relax.Var("n", supple.ir.types.PrimType("int64")), relax.BlockBuilder()
+    a = x(size, 2)
+    with bb.function("f", [size, a]):
+        bb.emit_func_output(a)
+    assert "def f(n: T.int64, x: R.Tensor((n, 2)" in text(bb)
+
+
+def test_impure_functions_that_are_only_defined_do_not_count() -> None:
+    body = "    @R.function(pure=False)\n    def inner(y: R.Tensor((2,), 'float32')) -> R.Tensor((2,), 'float32'):\n"
+    body += "        _ = R.print(y, format='{}')\n        return y\n    return x\n"
+    f = from_source("@R.function\ndef f(x: R.Tensor((2,), 'float32')):\n" + body)
+    assert not analysis.contains_impure_call(f)
+
+
+def test_inlined_results_take_the_place_of_calls() -> None:
+    source = "@I.ir_module\nclass M:\n    @R.function\n    def a(x: R.Tensor((2,), 'float32')):\n        cls = M\n"
+    source += "        s = cls.b(x)\n        return s\n    @R.function(private=True)\n"
+    source += "    def b(x: R.Tensor((2,), 'float32')) -> R.Tensor((2,), 'float32'):\n"
+    source += "        t = R.sin(x)\n        return t\n"
+    mod = from_source(source)
+    assert [b.var.name for b in mod["a"].inline_functions({"b": mod["b"]}).body.blocks[0].bindings] == ["t"]
