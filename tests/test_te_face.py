@@ -89,3 +89,17 @@ def test_a_tensor_that_is_given_twice_is_two_parameters_and_names_go_on_counting
     data = np.arange(4, dtype="float32")
     vm = supple.relax.VirtualMachine(supple.compile(mod), supple.cpu())
     np.testing.assert_array_equal(vm["second"](data), 3 * data)
+
+
+def test_axes_slices_and_conditions() -> None:
+    a = te.placeholder((4, 8), name="A")
+    r = te.reduce_axis((0, 8), "r")
+    b = te.compute((4,), lambda i: te.max(a[i][r], axis=r, where=a[i, r] < 3.0), "B")
+    assert [(axis.var.name, axis.dom.extent.value, int(axis.iter_type)) for axis in b.op.axis] == [("i", 4, 0)]
+    assert int(b.op.reduce_axis[0].iter_type) == 2 and b.op.reduce_axis[0].thread_tag == ""
+    rows = np.arange(32, dtype="float32").reshape(4, 8)
+    found = np.empty(4, "float32")
+    supple.compile(te.create_prim_func([a, b]))(rows, found)
+    np.testing.assert_array_equal(found, [2.0, -np.inf, -np.inf, -np.inf])
+    several = te.compute((2, 3, 4), lambda first, *rest: a[rest[0], first], "C")
+    assert [axis.var.name for axis in several.op.axis] == ["first", "i0", "i1"]

@@ -150,7 +150,11 @@ LetStmt = Bind
 
 
 def decl_buffer(shape: Any, dtype: str | None = None, name: str = "buffer", scope: str = "", **rest: Any) -> Var:
-    """A buffer variable; ``rest`` are ``data``, ``strides``, ``elem_offset``, ``align``. Shapes of ints are int32."""
+    """A buffer variable; ``rest`` are ``data``, ``strides``, ``elem_offset``, ``align`` (or ``data_alignment``) and
+    ``offset_factor``. Shapes of ints are int32."""
+    align = rest.pop("data_alignment", None)
+    if align is not None and align > 0:
+        rest["align"] = align
     dims = shape if isinstance(shape, (list, tuple)) else (shape,)
     if "strides" in rest:
         rest["strides"] = _scalars(rest["strides"] or ())

@@ -106,8 +106,8 @@ class IndexTypes:
 
     def _compute(self, op: ComputeOp) -> None:
         extents = [self.expr(d) for d in op.outputs[0].shape]
-        axis = tuple(self._axis(var, const(0, scalar_dtype(e)), e) for var, e in zip(op.axis, extents, strict=True))
-        made = replace(op, axis=axis, body=tuple(self._body(b) for b in op.body), outputs=[])
+        indices = tuple(self._axis(v, const(0, scalar_dtype(e)), e) for v, e in zip(op.indices, extents, strict=True))
+        made = replace(op, indices=indices, body=tuple(self._body(b) for b in op.body), outputs=[])
         made.outputs = self._made(op.outputs, made)
 
     def _axis(self, var: Var, low: Expr, extent: Expr) -> Var:
@@ -287,7 +287,7 @@ def sizes_are_wide(tensors: Sequence[TensorValue]) -> bool:
         if any(scalar_dtype(d) != _WIDE for d in tensor.shape):
             return False
         if isinstance(tensor.definition, ComputeOp):
-            axes = (*tensor.definition.axis, *(a.var for a in tensor.definition.reduce_axis))
+            axes = (*tensor.definition.indices, *(a.var for a in tensor.definition.reduce_axis))
             if any(v.dtype != _WIDE for v in axes):
                 return False
     return True

@@ -98,6 +98,11 @@ class CustomReduce(ExprWithOps):
         return self.sources
 
     @property
+    def condition(self) -> Expr:
+        """Where a point takes part: everywhere."""
+        return const(True)
+
+    @property
     def dtype(self) -> str:
         return scalar_dtype(self.sources[self.value_index])
 
@@ -225,7 +230,10 @@ class TensorValue:
         return ARITHMETIC["divide"](other, self)
 
     def __getitem__(self, index: Any) -> Expr:
+        """An element in a formula; with fewer indices than dimensions, what takes the rest: ``A[i][j]``."""
         indices = index if isinstance(index, tuple) else (index,)
+        if len(indices) < self.ndim:
+            return TensorSlice(self, indices)  # type: ignore[return-value]  # with the rest it is one
         given = [i.var if isinstance(i, IterVar) else i for i in indices]
         like = [scalar_dtype(d) for d in self.shape[: len(given)]] + ["int64"] * (len(given) - self.ndim)
         values = tuple(i if isinstance(i, Expr) else as_expr(i, dtype) for i, dtype in zip(given, like, strict=True))
@@ -237,6 +245,22 @@ class TensorValue:
     def __repr__(self) -> str:
         dims = ", ".join(str(s.value) if isinstance(s, E.IntImm) else str(s) for s in self.shape)
         return f"Tensor(shape=({dims}{',' if len(self.shape) == 1 else ''}), op.name={self.name})"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSlice:
+    """A tensor with some of its indices: ``A[i]``, which takes the others in brackets of their own."""
+
+    tensor: TensorValue
+    indices: tuple[Any, ...]
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the tensor's elements."""
+        return self.tensor.dtype
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.tensor[(*self.indices, *(index if isinstance(index, tuple) else (index,)))]
 
 
 class NumberValue(TensorValue):
@@ -307,14 +331,22 @@ class PlaceholderOp(_Operation):
 
 @dataclass(eq=False)
 class ComputeOp(_Operation):
-    """Formulas: ``body`` over the index variables ``axis``, one for each of the tensors that are made together."""
+    """Formulas: ``body`` over the index variables ``indices``, one for each of the tensors that are made together."""
 
-    axis: tuple[Var, ...]
+    indices: tuple[Var, ...]
     body: tuple[Expr, ...]
     name: str = "compute"
     outputs: list[TensorValue] = field(default_factory=list)
     tag: str = ""
     attrs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def axis(self) -> tuple[IterVar, ...]:
+        """The axes of the tensors: an index and the range that it runs over, each."""
+        shape = self.outputs[0].shape
+        return tuple(
+            IterVar(Range(const(0, scalar_dtype(dim)), dim), var) for var, dim in zip(self.indices, shape, strict=True)
+        )
 
     @property
     def reduce_axis(self) -> tuple[IterVar, ...]:
@@ -676,7 +708,7 @@ def _nest(op: ComputeOp, names: dict[str, int]) -> Stmt:
     """The loops and the blocks of the tensors of one definition: one block each, or one for a reduction of several."""
     shape = op.outputs[0].shape
     extents: list[tuple[Var, Expr, Expr]] = [
-        (var, const(0, var.dtype), extent) for var, extent in zip(op.axis, shape, strict=True)
+        (var, const(0, var.dtype), extent) for var, extent in zip(op.indices, shape, strict=True)
     ]
     extents += [(axis.var, axis.dom.min, axis.dom.extent) for axis in op.reduce_axis]
     kinds = [IterType.DATA_PAR] * len(shape) + [IterType.REDUCE] * len(op.reduce_axis)

@@ -61,13 +61,14 @@ class ForKind(enum.IntEnum):
         return "unroll" if self is ForKind.UNROLLED else self.name.lower()
 
 
-class IterType(enum.Enum):
-    """What an iteration variable of a block does: data parallel, reduction, scan (ordered), opaque."""
+class IterType(enum.IntEnum):
+    """What an iteration variable of a block does: data parallel, reduction, scan (ordered), opaque; by Relax's numbers
+    (1, a thread's index, is a loop's kind here)."""
 
-    DATA_PAR = "spatial"
-    REDUCE = "reduce"
-    SCAN = "scan"
-    OPAQUE = "opaque"
+    DATA_PAR = 0
+    REDUCE = 2
+    SCAN = 3
+    OPAQUE = 4
 
 
 # --------------------------------------------------------------------------------------------------------- statements
@@ -266,11 +267,17 @@ class IterVar(Node):
     Ordered: ClassVar[IterType] = IterType.SCAN
     Opaque: ClassVar[IterType] = IterType.OPAQUE
 
+    @property
+    def thread_tag(self) -> str:
+        """The thread that the variable is bound to: none, that is said of loops."""
+        return ""
+
     def __post_init__(self) -> None:
         if not isinstance(self.iter_type, IterType):
-            set_field(self, "iter_type", _ITER_TYPES.get(self.iter_type))
-            if self.iter_type is None:
-                raise ValueError(f"IterVar: the kinds are {', '.join(map(str, _ITER_TYPES))}")
+            kinds = {int(kind): kind for kind in IterType}
+            if self.iter_type not in kinds:
+                raise ValueError(f"IterVar: the kinds are {', '.join(map(str, kinds))}")
+            set_field(self, "iter_type", kinds[self.iter_type])
         if isinstance(self.dom, (tuple, list)):
             low, high = (IntImm(end, "int32") if isinstance(end, int) else as_expr(end) for end in self.dom)
             fixed = isinstance(low, IntImm) and isinstance(high, IntImm)
@@ -278,12 +285,6 @@ class IterVar(Node):
             set_field(self, "dom", Range(low, extent))
         if isinstance(self.var, str):
             set_field(self, "var", Var(self.var, prim_type("int32")))
-
-
-_ITER_TYPES: dict[object, IterType] = {
-    0: IterType.DATA_PAR, 2: IterType.REDUCE, 3: IterType.SCAN, 4: IterType.OPAQUE,
-}  # fmt: skip
-"""Relax's numbers of the kinds (1, a thread's index, is a loop's kind here)."""
 
 
 @node
