@@ -107,7 +107,8 @@ class IndexTypes:
     def _compute(self, op: ComputeOp) -> None:
         extents = [self.expr(d) for d in op.outputs[0].shape]
         indices = tuple(self._axis(v, const(0, scalar_dtype(e)), e) for v, e in zip(op.indices, extents, strict=True))
-        made = replace(op, indices=indices, body=tuple(self._body(b) for b in op.body), outputs=[])
+        attrs = {key: _mapped(value, self.of, lambda e: e) for key, value in op.attrs.items()}
+        made = replace(op, indices=indices, body=tuple(self._body(b) for b in op.body), outputs=[], attrs=attrs)
         made.outputs = self._made(op.outputs, made)
 
     def _axis(self, var: Var, low: Expr, extent: Expr) -> Var:

@@ -634,6 +634,10 @@ def create_prim_func(
     extra = [s for s in symbols if id(s) not in solved and id(s) not in given]
     fresh = {s: Var(s.name, s.ty) for s in symbols}
     attrs: dict[str, Any] = {"tirx.noalias": True}
+    free = {id(t.buffer) for made in computed for t in made.op.attrs.get(_FREE, ())}  # type: ignore[attr-defined]
+    chosen = [at for at, t in enumerate(tensors) if id(t.buffer) in free]
+    if chosen:
+        attrs["layout_free_buffers"] = chosen
     if name is not None:
         attrs["global_symbol"] = name
     numbers = [s for s in extra if s.dtype not in size_dtypes]
@@ -642,6 +646,10 @@ def create_prim_func(
     func = PrimFunc((*params, *numbers, *(t.buffer for t in results), *sizes), body, None, attrs)
     renamed = substitute(func, fresh)
     return renamed, list(extra)
+
+
+_FREE = "layout_free_placeholders"
+"""The attribute of a definition that lists inputs whose layout may be chosen: an attribute of the function."""
 
 
 def _bound_in(body: Stmt) -> list[Var]:
@@ -735,7 +743,8 @@ def _nest(op: ComputeOp, names: dict[str, int]) -> Stmt:
             store, init = _update(tensor, body, to_iter, indices)
         reads, writes = infer_regions(store, init)
         label = op.name if together else tensor.name
-        block = SBlock(iter_vars, reads, writes, _block_name(label, names), store, init, annotations=dict(op.attrs))
+        notes = {key: value for key, value in op.attrs.items() if key != _FREE}
+        block = SBlock(iter_vars, reads, writes, _block_name(label, names), store, init, annotations=notes)
         blocks.append(SBlockRealize(tuple(points), const(True), block))
         if together:
             break

@@ -6,13 +6,31 @@ may hold symbols; operands are checked as the operator checks them.
 
 from __future__ import annotations
 
+import builtins
+import itertools
 import string
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 from supple.build import te
 from supple.build.te import TensorValue
-from supple.ir.expr import EQ, LT, FloorDiv, FloorMod, Select, const, int64
+from supple.ir.expr import (
+    EQ,
+    GE,
+    LT,
+    And,
+    FloorDiv,
+    FloorMod,
+    Max,
+    Min,
+    Or,
+    Select,
+    as_expr,
+    const,
+    int64,
+    scalar_dtype,
+)
 from supple.ir.expr import cast as _cast
 from supple.ir.intrinsics import intrinsic
 from supple.ir.intrinsics import reinterpret as _bits
@@ -23,7 +41,7 @@ from supple.topi import nn as nn
 from supple.topi import tag as tag
 from supple.topi import utils as utils
 from supple.topi import vision as vision
-from supple.topi.apply import apply, apply_many, named, public
+from supple.topi.apply import apply, apply_many, inlined, named, public
 from supple.topi.places import (
     dynamic_strided_slice as dynamic_strided_slice,
 )
@@ -45,7 +63,7 @@ from supple.topi.places import (
 
 _UNARY = (
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "erf", "exp",
-    "floor", "isfinite", "isinf", "isnan", "log", "logical_not", "negative", "round", "rsqrt", "sigmoid", "sign",
+    "floor", "isfinite", "isinf", "isnan", "log", "logical_not", "negative", "round", "sigmoid", "sign",
     "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 )  # fmt: skip
 _BINARY = (
@@ -100,7 +118,15 @@ def cast(x: TensorValue, dtype: str) -> TensorValue:
 
 def clip(x: TensorValue, a_min: Any, a_max: Any) -> TensorValue:
     """Elements limited to ``[a_min, a_max]``."""
-    return apply(relax_op.clip, x, a_min, a_max)
+    limited = apply(relax_op.clip, x, a_min, a_max)  # refuses what does not fit
+    low, high = (_cast(x.dtype, as_expr(bound)) for bound in (a_min, a_max))
+    return te.compute(limited.shape, lambda *i: Max(Min(x[i], high), low), "compute")
+
+
+def rsqrt(x: TensorValue) -> TensorValue:
+    """One over the square roots."""
+    checked = apply(relax_op.rsqrt, x)
+    return te.compute(checked.shape, lambda *i: intrinsic("rsqrt", x[i]), "compute")
 
 
 def elemwise_sum(xs: Sequence[TensorValue]) -> TensorValue:
@@ -113,23 +139,42 @@ def elemwise_sum(xs: Sequence[TensorValue]) -> TensorValue:
 
 def all(data: TensorValue, axis: Any = None, keepdims: bool = False) -> TensorValue:
     """Whether all elements of a bool tensor hold, over some axes."""
-    least = apply(relax_op.min, cast(data, "int8"), axis=axis, keepdims=keepdims)
-    return named(cast(least, "bool"), f"{data.name}_red")
+    return _conditions(And, True, data, axis, keepdims)
 
 
 def any(data: TensorValue, axis: Any = None, keepdims: bool = False) -> TensorValue:
     """Whether any element of a bool tensor holds, over some axes."""
-    greatest = apply(relax_op.max, cast(data, "int8"), axis=axis, keepdims=keepdims)
-    return named(cast(greatest, "bool"), f"{data.name}_red")
+    return _conditions(Or, False, data, axis, keepdims)
+
+
+def _conditions(kind: Any, start: bool, data: TensorValue, axis: Any, keepdims: bool) -> TensorValue:
+    """A reduction of conditions."""
+    if data.dtype != "bool":
+        raise TypeError(f"topi: all and any take tensors of bool, got {data.dtype}")
+    shape = apply(relax_op.max, apply(relax_op.astype, data, dtype="int8"), axis=axis, keepdims=keepdims).shape
+    given = range(data.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    reduced = sorted({number % data.ndim for number in given})
+    axes = {number: te.reduce_axis((0, data.shape[number]), f"k{number}") for number in reduced}
+
+    def element(*i: Any) -> Any:
+        kept = iter(i)
+        places = [axes[number].var if number in axes else next(kept) for number in range(data.ndim) if not keepdims]
+        if keepdims:
+            places = [axes[number].var if number in axes else i[number] for number in range(data.ndim)]
+        return te.comm_reducer(kind, lambda dtype: const(start))(data[tuple(places)], list(axes.values()))
+
+    if not axes:
+        return named(identity(data), f"{data.name}_red")
+    return te.compute(shape, element, f"{data.name}_red")
 
 
 def argmax(data: TensorValue, axis: Any = None, keepdims: bool = False) -> TensorValue:
-    """The index of the greatest element along an axis (int64; the first of equal ones)."""
+    """The index of the greatest element along an axis (the first of equal ones), of the sizes' dtype."""
     return apply(relax_op.argmax, data, axis=axis, keepdims=keepdims)
 
 
 def argmin(data: TensorValue, axis: Any = None, keepdims: bool = False) -> TensorValue:
-    """The index of the least element along an axis (int64; the first of equal ones)."""
+    """The index of the least element along an axis (the first of equal ones), of the sizes' dtype."""
     return apply(relax_op.argmin, data, axis=axis, keepdims=keepdims)
 
 
@@ -163,7 +208,7 @@ def one_hot(
 ) -> TensorValue:
     """``on_value`` where an index stands along the new axis, ``off_value`` elsewhere."""
     made = apply(relax_op.one_hot, indices, on_value, off_value, depth=depth, axis=axis)
-    return named(cast(made, dtype), "T_one_hot")
+    return named(made if made.dtype == dtype else inlined(cast(made, dtype), made), "T_one_hot")
 
 
 # -------------------------------------------------------------------------------------------------------------- shapes
@@ -197,12 +242,36 @@ def broadcast_to(data: TensorValue, shape: Sequence[Any]) -> TensorValue:
 
 def concatenate(a_tuple: Sequence[TensorValue], axis: int = 0) -> TensorValue:
     """Tensors one after the other along an axis."""
-    return apply(relax_op.concat, list(a_tuple), axis=axis)
+    parts = list(a_tuple)
+    checked = apply(relax_op.concat, parts, axis=axis)
+    along = axis % parts[0].ndim
+
+    def element(*i: Any) -> Any:
+        found, place = parts[0][i], i[along]
+        for before, part in itertools.pairwise(parts):
+            place = place - before.shape[along]
+            index = (*i[:along], place, *i[along + 1 :])
+            found = intrinsic("if_then_else", GE(place, const(0, scalar_dtype(place))), part[index], found)
+        return found
+
+    return te.compute(checked.shape, element, "T_concat")
 
 
 def stack(tensors: Sequence[TensorValue], axis: int = 0) -> TensorValue:
     """Tensors of one shape along a new axis."""
-    return apply(relax_op.stack, list(tensors), axis=axis)
+    parts = list(tensors)
+    checked = apply(relax_op.stack, parts, axis=axis)
+    along = axis % checked.ndim
+
+    def element(*i: Any) -> Any:
+        index = (*i[:along], *i[along + 1 :])
+        found = parts[0][index]
+        for number, part in enumerate(parts[1:], 1):
+            chosen = EQ(i[along], const(number, scalar_dtype(i[along])))
+            found = intrinsic("if_then_else", chosen, part[index], found)
+        return found
+
+    return te.compute(checked.shape, element, "T_stack")
 
 
 def split(ary: TensorValue, indices_or_sections: Any, axis: int = 0) -> list[TensorValue]:
@@ -268,7 +337,8 @@ def take(
     if batch_dims:
         raise TypeError("topi.take: batch_dims is not supported")
     if axis is None:  # of all elements in a row
-        a, axis = apply(relax_op.flatten, a), 0
+        row = apply(relax_op.flatten, a)
+        return inlined(apply(relax_op.take, row, indices, axis=0, mode=mode), row)
     return apply(relax_op.take, a, indices, axis=axis, mode=mode)
 
 
@@ -280,7 +350,7 @@ def gather(data: TensorValue, axis: int, indices: TensorValue) -> TensorValue:
 def gather_nd(a: TensorValue, indices: TensorValue, batch_dims: int = 0) -> TensorValue:
     """Slices by tuples of indices, which the first axis of ``indices`` holds."""
     last = transpose(indices, [*range(1, indices.ndim), 0])
-    return apply(relax_op.gather_nd, a, last, batch_dims=batch_dims)
+    return inlined(apply(relax_op.gather_nd, a, last, batch_dims=batch_dims), last)
 
 
 def scatter_elements(
@@ -337,7 +407,7 @@ def cumprod(
 
 def matmul(a: TensorValue, b: TensorValue, transp_a: bool = False, transp_b: bool = False) -> TensorValue:
     """The product of matrices."""
-    return named(nn.matmul(a, b, transpose_a=transp_a, transpose_b=transp_b), "T_matmul")
+    return named(nn.matrices(a, b, None, transp_a, transp_b), "T_matmul")
 
 
 def einsum(subscripts: str, *operand: TensorValue) -> TensorValue:
@@ -527,6 +597,21 @@ def hamming_window(window_size: int, periodic: bool, alpha: float, beta: float, 
 
 
 public(globals())
+
+
+def _indices_as_sizes(function: Callable[..., TensorValue]) -> Callable[..., TensorValue]:
+    """A function whose results are indices, which have the dtype of the sizes that they run to."""
+
+    @wraps(function)
+    def converted(data: TensorValue, axis: Any = None, keepdims: bool = False) -> TensorValue:
+        found = function(data, axis, keepdims)
+        narrow = builtins.any(scalar_dtype(size) == "int32" for size in data.shape)
+        return named(inlined(cast(found, "int32"), found), f"{data.name}_red") if narrow else found
+
+    return converted
+
+
+argmax, argmin = _indices_as_sizes(argmax), _indices_as_sizes(argmin)
 
 
 def __dir__() -> list[str]:

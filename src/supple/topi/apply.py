@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import wraps
 from types import FunctionType
 from typing import Any
 
 from supple.base.errors import NotSupportedError
 from supple.build import te
 from supple.build.index_types import sizes_as_given
-from supple.build.te import TensorValue
+from supple.build.te import AnyReduce, TensorValue
 from supple.ir.expr import Var, const
 from supple.ir.graph import Constant, ShapeExpr, Tuple
-from supple.ir.node import Expr
+from supple.ir.node import Expr, Node
 from supple.ir.op import Op, settle_literals
 from supple.ir.types import TensorType
+from supple.ir.walk import substitute, transform
 from supple.relax import op as O
 
 
@@ -54,14 +58,41 @@ def apply(op: Op, *args: Any, **attrs: Any) -> TensorValue:
     return result  # type: ignore[no-any-return]  # one tensor, unless apply_many asks
 
 
-def named(result: TensorValue, name: str) -> TensorValue:
+def named(result: TensorValue, name: str, attrs: Mapping[str, Any] | None = None) -> TensorValue:
     """A tensor that a formula computes, under another name: what its block is called in loop functions."""
     if not isinstance(result.definition, te.ComputeOp) or len(result.definition.outputs) != 1:
         return result
-    definition = replace(result.definition, outputs=[])
+    definition = replace(result.definition, outputs=[], attrs=dict(attrs or result.definition.attrs))
     made = TensorValue(Var(name, result.buffer.ty), definition)
     definition.outputs.append(made)
     return made
+
+
+def inlined(result: TensorValue, *producers: TensorValue) -> TensorValue:
+    """``result`` with the formulas of ``producers`` in place of their elements, which are then not kept.
+
+    What is no single formula without a reduction stays as it is.
+    """
+    formulas: dict[int, te.ComputeOp] = {}
+    for producer in producers:
+        made = producer.definition
+        if isinstance(made, te.ComputeOp) and len(made.body) == 1 and not isinstance(made.body[0], AnyReduce):
+            formulas[id(producer.buffer)] = made
+
+    def rewrite(node: Node) -> Node | None:
+        if not isinstance(node, te.TensorRead) or id(node.buffer) not in formulas:
+            return None
+        formula = formulas[id(node.buffer)]
+        value: Node = substitute(formula.body[0], dict(zip(formula.indices, node.indices, strict=True)))
+        return value
+
+    definition = result.definition
+    if not formulas or not isinstance(definition, te.ComputeOp) or len(definition.outputs) != 1:
+        return result
+    body: Any = transform(definition.body[0], rewrite)
+    new = replace(definition, body=(body,), outputs=[])
+    new.outputs.append(TensorValue(result.buffer, new))
+    return new.outputs[0]
 
 
 _NN: Any = O.nn
@@ -92,7 +123,36 @@ def public(namespace: dict[str, Any]) -> None:
     own = [n for n, f in namespace.items() if isinstance(f, FunctionType) and f.__module__.startswith("supple.topi")]
     for name in own:
         if not name.startswith("_") and namespace[name].__module__ != __name__:
-            namespace[name] = sizes_as_given(namespace[name])
+            namespace[name] = _with_axes_of_topi(sizes_as_given(namespace[name]))
+
+
+_INDEX = re.compile(r"i\d+")
+_BY_FORMULA = re.compile(r"compute|PadInput|T_softmax.*|T_(batch_)?matmul_[NT]{2}")
+"""Results whose indices are called ``i0, i1``; those of others are ``ax0, ax1``."""
+
+
+def _with_axes_of_topi(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with topi's names for the indices of its results."""
+
+    def renamed(tensor: Any) -> Any:
+        if isinstance(tensor, (list, tuple)):
+            return type(tensor)(renamed(t) for t in tensor)
+        made = tensor.definition if isinstance(tensor, TensorValue) else None
+        if not isinstance(made, te.ComputeOp) or len(made.outputs) != 1 or _BY_FORMULA.fullmatch(tensor.name):
+            return tensor
+        if not made.indices or not all(_INDEX.fullmatch(i.name) for i in made.indices):
+            return tensor
+        fresh = {i: Var(f"ax{n}", i.ty) for n, i in enumerate(made.indices)}
+        body: Any = substitute(made.body[0], fresh)
+        new = replace(made, indices=tuple(fresh.values()), body=(body,), outputs=[])
+        new.outputs.append(TensorValue(tensor.buffer, new))
+        return new.outputs[0]
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return renamed(function(*args, **kwargs))
+
+    return called
 
 
 def apply_many(op: Op, *args: Any, **attrs: Any) -> list[TensorValue]:

@@ -11,7 +11,7 @@ from supple.ir.expr import And, IntImm, Select, const
 from supple.ir.node import Expr
 from supple.relax import op as relax_op
 from supple.sym.simplify import SHAPES
-from supple.topi.apply import apply, apply_many, named, public
+from supple.topi.apply import apply, apply_many, inlined, named, public
 from supple.topi.convolutions import (
     conv1d as conv1d,
 )
@@ -151,13 +151,22 @@ def matmul(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> TensorValue:
-    """The product of matrices (batched like numpy's), plus a bias."""
-    a = _swapped(tensor_a) if transpose_a else tensor_a
-    b = _swapped(tensor_b) if transpose_b else tensor_b
+    """The product of matrices (batched like numpy's), plus a bias. The layout of the right one may be chosen."""
+    product = matrices(tensor_a, tensor_b, out_dtype, transpose_a, transpose_b)
     sides = "".join("T" if transposed else "N" for transposed in (transpose_a, transpose_b))
     batch = "batch_" if tensor_a.ndim > 2 else ""
-    result = named(apply(relax_op.matmul, a, b, out_dtype=out_dtype), f"T_{batch}matmul_{sides}")
+    result = named(product, f"T_{batch}matmul_{sides}", {"layout_free_placeholders": [tensor_b]})
     return result if bias is None else apply(relax_op.add, result, bias)
+
+
+def matrices(
+    tensor_a: TensorValue, tensor_b: TensorValue, out_dtype: str | None, transpose_a: bool, transpose_b: bool
+) -> TensorValue:
+    """The product of matrices, which may lie transposed."""
+    a = _swapped(tensor_a) if transpose_a else tensor_a
+    b = _swapped(tensor_b) if transpose_b else tensor_b
+    turned = [t for t, transposed in ((a, transpose_a), (b, transpose_b)) if transposed]
+    return inlined(apply(relax_op.matmul, a, b, out_dtype=out_dtype), *turned)
 
 
 def dense(
