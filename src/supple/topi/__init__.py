@@ -63,7 +63,7 @@ from supple.topi.places import (
 
 _UNARY = (
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "erf", "exp",
-    "floor", "isfinite", "isinf", "isnan", "log", "logical_not", "negative", "round", "sigmoid", "sign",
+    "floor", "isfinite", "isinf", "isnan", "log", "logical_not", "negative", "sigmoid", "sign",
     "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 )  # fmt: skip
 _BINARY = (
@@ -209,6 +209,12 @@ def one_hot(
     """``on_value`` where an index stands along the new axis, ``off_value`` elsewhere."""
     made = apply(relax_op.one_hot, indices, on_value, off_value, depth=depth, axis=axis)
     return named(made if made.dtype == dtype else inlined(cast(made, dtype), made), "T_one_hot")
+
+
+def round(x: TensorValue) -> TensorValue:
+    """The nearest integers, of two the even one."""
+    checked = apply(relax_op.round, x)
+    return te.compute(checked.shape, lambda *i: intrinsic("nearbyint", x[i]), "compute")
 
 
 # -------------------------------------------------------------------------------------------------------------- shapes
