@@ -396,3 +396,16 @@ def test_inlined_results_take_the_place_of_calls() -> None:
     source += "        t = R.sin(x)\n        return t\n"
     mod = from_source(source)
     assert [b.var.name for b in mod["a"].inline_functions({"b": mod["b"]}).body.blocks[0].bindings] == ["t"]
+
+
+def test_sizes_keep_the_order_they_are_written_in() -> None:
+    bb, a = relax.BlockBuilder(), x(n, m)
+    with bb.function("f", [a]):
+        flat = bb.emit(op.reshape(a, (n * m,)))
+        twice = bb.emit(op.concat([a, a], 0))
+        bb.emit_func_output((flat, twice, bb.emit(op.reshape(a, (m * n,)))))
+    shapes = [b.var.ty.shape.script(style="relax") for b in bb.get()["f"].body.blocks[0].bindings]
+    assert "n * m" in shapes[0] and "n * 2" in shapes[1] and "m * n" in shapes[2]
+    assert structural_equal(flat.ty, relax.TensorType((m * n,), "float32"))
+    with pytest.raises(TypeError, match="mapping"):
+        supple.IRModule(3)  # type: ignore[arg-type]

@@ -28,6 +28,8 @@ class IRModule(Node):
         attrs: Mapping[str, Any] | None = None,
         global_infos: Mapping[str, Any] | None = None,
     ) -> None:
+        if functions is not None and not isinstance(functions, Mapping):
+            raise TypeError(f"IRModule: expected a mapping of functions by name, got {type(functions).__name__}")
         Node.__init__(self)
         object.__setattr__(self, "functions", {})
         object.__setattr__(self, "attrs", dict(attrs or {}))

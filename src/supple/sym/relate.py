@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from supple.ir.expr import IntImm, Var
 from supple.ir.graph import Function, ShapeExpr
-from supple.ir.node import METHODS, Expr, Type
+from supple.ir.node import METHODS, Expr, Node, Type, children
 from supple.ir.structural import structural_equal
 from supple.ir.types import AnyType, DTensorType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
 from supple.ir.walk import free_symbols, substitute
@@ -251,8 +251,30 @@ def _common_below(a: Type | None, b: Type | None) -> Type:
 
 
 def simplify_dims(values: Iterable[Expr]) -> tuple[Expr, ...]:
-    """Dimensions in canonical form."""
-    return tuple(v if isinstance(v, (IntImm, Var)) else SHAPES.simplify(v) for v in values)
+    """Dimensions in canonical form; one that differs from it only in the order of its operands stays as it is."""
+    return tuple(v if isinstance(v, (IntImm, Var)) else _simplified(v) for v in values)
+
+
+def _simplified(dim: Expr) -> Expr:
+    made: Expr = SHAPES.simplify(dim)
+    return dim if _parts(dim) == _parts(made) else made
+
+
+def _parts(e: Expr) -> list[tuple[str, object]]:
+    """What an expression is made of, without the order; each part as often as it is written."""
+    found: list[tuple[str, object]] = []
+    stack: list[Node] = [e]
+    while stack:
+        current = stack.pop()
+        if len(found) > _MANY_PARTS:
+            return [("long", id(e))]
+        leaf = id(current) if isinstance(current, Var) else current.value if isinstance(current, IntImm) else None
+        found.append((type(current).__name__, leaf))
+        stack.extend(children(current))
+    return sorted(found, key=repr)
+
+
+_MANY_PARTS = 64  # a longer dimension is not worth the comparison
 
 
 def tensor(dims: Iterable[Expr] | None, dtype: str | None, ndim: int = -1) -> TensorType:
