@@ -79,7 +79,7 @@ from supple.tirx import all as all
 from supple.tirx import any as any
 from supple.tirx import div, indexdiv, indexmod, is_prim_var, logaddexp
 from supple.tirx import round as round
-from supple.topi.apply import apply
+from supple.topi.apply import apply, with_axes_of_topi
 
 
 def var(name: str = "tindex", dtype: str = "int32") -> Var:
@@ -100,7 +100,7 @@ def reduce_axis(dom: Sequence[Any] | Range, name: str = "k") -> IterVar:
     return _reduce_axis(dom if isinstance(dom, Range) else [user_size(d) for d in dom], name)
 
 
-_apply = sizes_as_given(apply)
+_apply = with_axes_of_topi(sizes_as_given(apply))
 ARITHMETIC.update({
     name: partial(_apply, getattr(relax_op, name)) for name in ("add", "subtract", "multiply", "divide", "negative")
 })  # fmt: skip

@@ -716,9 +716,9 @@ def _nest(op: ComputeOp, names: dict[str, int]) -> Stmt:
     """The loops and the blocks of the tensors of one definition: one block each, or one for a reduction of several."""
     shape = op.outputs[0].shape
     extents: list[tuple[Var, Expr, Expr]] = [
-        (var, const(0, var.dtype), extent) for var, extent in zip(op.indices, shape, strict=True)
+        (var, const(0, var.dtype), _simplified(extent)) for var, extent in zip(op.indices, shape, strict=True)
     ]
-    extents += [(axis.var, axis.dom.min, axis.dom.extent) for axis in op.reduce_axis]
+    extents += [(axis.var, axis.dom.min, _simplified(axis.dom.extent)) for axis in op.reduce_axis]
     kinds = [IterType.DATA_PAR] * len(shape) + [IterType.REDUCE] * len(op.reduce_axis)
     loops = [Var(var.name, var.ty) for var, _, _ in extents]
     points: list[Expr] = list(loops)

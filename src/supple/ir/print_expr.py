@@ -75,6 +75,7 @@ class ExprPrinter(TypePrinter):
         self.infos: dict[str, Any] = {}  # the module's global infos: virtual devices and meshes are named by them
         self.type_variables: list[str] = []  # names of symbols that the text declares before everything else
         self.owner: Any = None
+        self.parameters: set[int] = set()  # of the signature that is written, those before
         self.in_sight: set[int] = set()  # symbols that a signature may name without quotes
 
     # ------------------------------------------------------------------------------------------------- expressions
@@ -512,11 +513,11 @@ class ExprPrinter(TypePrinter):
         """One dimension: a bare number has the dtype ``default``; with symbols in a signature it is text."""
         if isinstance(e, IntImm):
             return str(e.value) if e.dtype == default and not self.loop_dims else f"T.{e.dtype}({e.value})"
-        if self.quoted and isinstance(e, Var) and id(e) in self.in_sight:
+        symbols = [id(n) for n in pre_order(e) if isinstance(n, Var)] if self.quoted else []
+        said = self.in_sight if isinstance(e, Var) else self.parameters  # arithmetic on type variables is text
+        if all(symbol in said for symbol in symbols):
             return self.expr(e)
         text = self.expr(e)
-        if not self.quoted or not any(isinstance(n, Var) for n in pre_order(e)):
-            return text
         if self.style.type_variables and isinstance(e, Var) and e.dtype != "int64":
             self.in_sight.add(id(e))  # the first occurrence says what it is
         return quote(self.options.rename(text))

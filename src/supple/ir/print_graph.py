@@ -74,6 +74,7 @@ class GraphPrinter(LinePrinter):
             types.append((param, self.type(param.ty)))
             if self.style.type_variables and isinstance(param.ty, PrimType):
                 self.in_sight.add(id(param))
+                self.parameters.add(id(param))
         params = [f"{self.names.get(param)}: {text}" for param, text in types]
         result = f" -> {self.type(func.ret_ty)}" if func.ret_ty is not None else ""
         self.quoted = False

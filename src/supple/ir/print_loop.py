@@ -75,7 +75,9 @@ class LoopPrinter(LinePrinter):
         params = []
         for param in func.params:
             params.append(f"{self.names.get(param)}: {self._parameter(param)}")
-            self.in_sight |= {id(param)} if self.style.type_variables else set()
+            if self.style.type_variables:
+                self.in_sight.add(id(param))
+                self.parameters.add(id(param))
         self.quoted = False
         result = f" -> T.{func.ret_ty.dtype}" if isinstance(func.ret_ty, PrimType) else ""
         self.signature(name, params, result)

@@ -123,7 +123,7 @@ def public(namespace: dict[str, Any]) -> None:
     own = [n for n, f in namespace.items() if isinstance(f, FunctionType) and f.__module__.startswith("supple.topi")]
     for name in own:
         if not name.startswith("_") and namespace[name].__module__ != __name__:
-            namespace[name] = _with_axes_of_topi(sizes_as_given(namespace[name]))
+            namespace[name] = with_axes_of_topi(sizes_as_given(namespace[name]))
 
 
 _INDEX = re.compile(r"i\d+")
@@ -131,7 +131,7 @@ _BY_FORMULA = re.compile(r"compute|PadInput|T_softmax.*|T_(batch_)?matmul_[NT]{2
 """Results whose indices are called ``i0, i1``; those of others are ``ax0, ax1``."""
 
 
-def _with_axes_of_topi(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_axes_of_topi(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with topi's names for the indices of its results."""
 
     def renamed(tensor: Any) -> Any:
