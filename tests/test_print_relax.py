@@ -401,3 +401,25 @@ def test_a_window_that_does_not_fit_is_refused_at_its_place():
     with pytest.raises(DiagnosticError, match="pool_size must be one number") as caught:
         from_source(text)
     assert caught.value.span is not None and caught.value.span.line == 3
+
+
+def test_parts_of_programs_have_metadata_too() -> None:
+    constant = relax.const(np.ones((2, 3), "float32"))
+    x = relax.Var("x", constant.ty)
+    for part in (
+        relax.op.add(x, constant),
+        relax.VarBinding(x, constant),
+        relax.BindingBlock([relax.VarBinding(x, constant)]),
+    ):
+        assert part.script(style="relax").endswith(
+            "\n# Metadata omitted. Use show_meta=True in script() method to show it."
+        )
+        text = part.script(style="relax", show_meta=True)
+        assert text.startswith("metadata = tvm.ir.load_json(") and "omitted" not in text
+
+
+def test_scalar_parameters_stand_in_arithmetic_on_sizes() -> None:
+    source = (
+        "@T.prim_func(s_tir=True)\ndef f(n: T.int64, A: T.Buffer((n * T.int64(2),), 'float32')):\n    T.evaluate(n)\n"
+    )
+    assert "def f(n: T.int64, A: T.Buffer((n * T.int64(2),)" in from_source(source).script(style="relax")

@@ -225,8 +225,18 @@ def _function_names(mod: IRModule) -> dict[str, str]:
 
 
 def _fragment(node: Any, options: PrintOptions) -> str:
-    """A part of a program, as it would stand in its function; free variables keep their names."""
+    """A part of a program, as it would stand in its function; free variables keep their names. In Relax's layout the
+    data of constants comes before it, or a comment says that it is left out."""
     page = _Page(options)
+    text = _fragment_text(node, options, page)
+    if not page.constants or not options.style.import_comments:
+        return text
+    if options.show_meta:
+        return f"metadata = {relax_metadata(page.constants)}\n{text}"
+    return f"{text}\n{options.style.no_metadata}"
+
+
+def _fragment_text(node: Any, options: PrintOptions, page: _Page) -> str:
     if isinstance(node, (Stmt, SBlock)):
         return "\n".join(page.written(LoopPrinter, lambda printer: _statement(node, printer)).lines)
     if isinstance(node, (G.Binding, BindingBlock, G.SeqExpr, G.If)):
@@ -238,7 +248,7 @@ def _fragment(node: Any, options: PrintOptions) -> str:
     if isinstance(node, GlobalVar):
         return options.style.global_variable.format(node.name_hint)
     if isinstance(node, Expr):
-        return _expression(node, printer, page)
+        return _expression(node, printer, options)
     printer.int_dtype = options.int_dtype
     if isinstance(node, BufferRegion):
         return printer.region(node)
@@ -271,15 +281,13 @@ def _bindings(node: Any, printer: GraphPrinter) -> None:
         printer.line(printer.value(node.body))
 
 
-def _expression(node: Expr, printer: GraphPrinter, page: _Page) -> str:
-    options = page.options
+def _expression(node: Expr, printer: GraphPrinter, options: PrintOptions) -> str:
     if is_scalar(node):
         printer.int_dtype = options.int_dtype
     buffer = is_buffer(node) and options.style.declare_free
     text = printer.names.get(node) if buffer and isinstance(node, Var) else printer.expr(node)
     declared = printer.lines if options.verbose_expr or not options.style.declare_free else []
-    omitted = [options.style.no_metadata] if page.constants and options.style.import_comments else []
-    return "\n".join([*declared, text, *omitted])
+    return "\n".join([*declared, text])
 
 
 def show(node: Any, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
