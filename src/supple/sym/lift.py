@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from supple.base import dtypes
@@ -204,8 +205,19 @@ _BINARY: dict[type, Callable[[Expr, Poly, Poly, FactBounds], Poly]] = {
 _BUILD: dict[str, type[E.BinaryOp]] = {"floordiv": E.FloorDiv, "floormod": E.FloorMod, "min": E.Min, "max": E.Max}
 
 
+def _split(e: Expr) -> tuple[float, float]:
+    """How a term is cut out of the whole: by which divisor, then below which bound; larger ones first."""
+    lower, upper = 1.0, math.inf
+    if isinstance(e, E.FloorDiv) and isinstance(e.b, IntImm):
+        lower, e = float(e.b.value), e.a
+    if isinstance(e, E.FloorMod) and isinstance(e.b, IntImm):
+        upper = float(e.b.value)
+    return -lower, -upper
+
+
 class Lower:
-    """Polynomials as interned expressions of one dtype; terms in their order of appearance, positive ones first."""
+    """Polynomials as interned expressions of one dtype; terms with larger factors first, then those of larger divisors,
+    else in their order of appearance, as in Relax."""
 
     def __init__(self, terms: Terms, dtype: str) -> None:
         self._terms = terms
@@ -238,20 +250,32 @@ class Lower:
                     product = self._terms.node(E.Mul(product, self._atoms[identifier]))
                 summands.append((product, coefficient))
         for dividend, divisor, factor in mods:
-            remainder = E.FloorMod(self._sum(dividend, depth + 1), self._literal(divisor))
-            summands.append((self._terms.node(remainder), factor))
-        summands.sort(key=lambda summand: summand[1] < 0)
+            summands.append((self._remainder(self._sum(dividend, depth + 1), divisor), factor))
+        summands.sort(key=lambda summand: (-summand[1], *_split(summand[0])))
         constant = p.terms.get((), 0)
         result: Expr | None = None
-        if summands and summands[0][1] < 0 and constant > 0:
-            result, constant = self._literal(constant), 0  # 5 - x, not x * -1 + 5
         for product, coefficient in summands:
+            if coefficient < 0 < constant:
+                result, constant = self._shifted(result, constant), 0  # n + 1 - m, and 5 - x for x * -1 + 5
             result = self._plus(result, product, coefficient)
-        if result is None:
+        return self._shifted(result, constant)
+
+    def _shifted(self, e: Expr | None, constant: int) -> Expr:
+        """The sum with a number."""
+        if e is None:
             return self._literal(constant)
         if constant == 0:
-            return result
-        return self._terms.node((E.Add if constant > 0 else E.Sub)(result, self._literal(abs(constant))))
+            return e
+        return self._terms.node((E.Add if constant > 0 else E.Sub)(e, self._literal(abs(constant))))
+
+    def _remainder(self, dividend: Expr, divisor: int) -> Expr:
+        """``x // a % b`` is ``x % (a * b) // a``, as in Relax."""
+        if isinstance(dividend, E.FloorDiv) and isinstance(dividend.b, IntImm) and dividend.b.value > 0:
+            whole = dividend.b.value * divisor
+            if dtypes.fits(whole, self._dtype):
+                part = self._terms.node(E.FloorMod(dividend.a, self._literal(whole)))
+                return self._terms.node(E.FloorDiv(part, dividend.b))
+        return self._terms.node(E.FloorMod(dividend, self._literal(divisor)))
 
     def _plus(self, total: Expr | None, product: Expr, coefficient: int) -> Expr:
         if total is None:
