@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import supple.arith as arith
+from supple import tirx
 from supple.ir import expr as E
 from supple.ir.expr import Range, Var, const
 from supple.ir.types import prim_type
@@ -254,3 +255,20 @@ def test_the_alias_names_it_arith_and_sym() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_sums_have_relaxs_order() -> None:
+    i, j, k = (tirx.Var(name, "int32") for name in "ijk")
+    analyzer = arith.Analyzer()
+    cases = {
+        "k * 3 + i * 2": i * 2 + k * 3,
+        "j // 4 + i": i + j // 4,
+        "j // 8 + i // 4": i // 4 + j // 8,
+        "i + j % 4": i + j % 4,
+        "i + k - j": i - j + k,
+        "i * 2 + 1 - j * 3": i * 2 + 1 - j * 3,
+        "i % 6 // 3": i // 3 % 2,
+        "A[i - 8]": tirx.decl_buffer((16,), "float32", "A")[i - 8],
+    }
+    for expected, e in cases.items():
+        assert analyzer.simplify(e).script(style="relax").splitlines()[-1] == expected
