@@ -171,7 +171,7 @@ class Analyzer:
         return self._view.rewriter.visit(self._enter(expr))
 
     def canonical_simplify(self, expr: Any) -> Expr:
-        """An equal expression with every integer part in canonical form: sums of products, in order of appearance.
+        """An equal expression with every integer part in canonical form: sums of products, larger factors first.
 
         A canonical form that is longer than what is written is not taken.
         """
