@@ -240,3 +240,16 @@ def test_data_types():
     assert DataType(np.dtype("int8")).with_lanes(2) == "int8x2" and DataType("bool").bits == 8
     with pytest.raises(TypeError, match="unknown dtype 'float33'; did you mean"):
         DataType("float33")
+
+
+def test_functions_for_programs_of_instructions() -> None:
+    ib = relax.ExecBuilder()
+    with ib.function("f", num_inputs=2):
+        ib.emit_call("test.vm.mul", args=[ib.r(0), ib.r(1)], dst=ib.r(2))
+        ib.emit_call("test.vm.add", args=[ib.r(2), ib.r(1)], dst=ib.r(3))
+        ib.emit_ret(ib.r(3))
+    machine = relax.VirtualMachine(ib.get(), supple.cpu())
+    a = np.arange(3, dtype="float32")
+    np.testing.assert_array_equal(machine["f"](tensor(a), tensor(a)).numpy(), a * a + a)
+    with pytest.raises(AttributeError, match="no function"):
+        machine["g"]

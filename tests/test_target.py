@@ -15,6 +15,7 @@ import pytest
 
 import supple
 from supple import Target, relax
+from supple.base.target import Target as Machine
 from supple.compat.support import tempdir
 from supple.error import NotSupportedError, SuppleError
 from supple.ir.structural import structural_equal
@@ -209,3 +210,10 @@ def test_directories_for_a_while(tmp_path: Path) -> None:
     own.remove()
     with pytest.raises(ValueError, match="was removed"):
         own.relpath("a")
+
+
+def test_other_names_of_processors() -> None:
+    assert Machine.parse("llvm -mcpu=core-avx2").cpu == "haswell"
+    assert Machine.parse("llvm -mcpu=skx").cpu == "skylake-avx512"
+    with pytest.raises(ValueError, match="unknown processor"):
+        Machine.parse("llvm -mcpu=core-avx9")
