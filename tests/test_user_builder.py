@@ -350,6 +350,9 @@ def test_sizes_are_computed_where_symbols_are_fixed() -> None:
     assert fixed.ret_ty == relax.TensorType((12,), "float32") and "12" in fixed.script() and "*" not in fixed.script()
     four = analysis.erase_to_well_defined(relax.TensorType((n + 1,), "float32"), {n: tirx.IntImm("int64", 3)})
     assert four.shape.values[0].value == 4
+    zero = {n: tirx.IntImm("int64", 0)}
+    gone = analysis.erase_to_well_defined(relax.TensorType((n * 3, m + n), "float32"), {**zero, m: k})
+    assert gone.shape.values[0].value == 0 and gone.shape.values[1] is k
 
 
 def test_nodes_take_what_relax_takes() -> None:

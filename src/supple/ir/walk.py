@@ -151,7 +151,8 @@ def evaluate_with(root: Node, mapping: Mapping[Var, Node]) -> Any:
             return table.get(id(current))
         if not isinstance(current, BinaryOp) or not (id(current.a) in new or id(current.b) in new):
             return None
-        made = folded(current) or current
+        number = folded(current)
+        made = current if number is None else number
         new[id(made)] = made
         return made
 
