@@ -103,3 +103,16 @@ def test_axes_slices_and_conditions() -> None:
     np.testing.assert_array_equal(found, [2.0, -np.inf, -np.inf, -np.inf])
     several = te.compute((2, 3, 4), lambda first, *rest: a[rest[0], first], "C")
     assert [axis.var.name for axis in several.op.axis] == ["first", "i0", "i1"]
+
+
+def test_axes_stand_for_their_variables_in_arithmetic() -> None:
+    a = te.placeholder((10,), name="A")
+    r = te.reduce_axis((0, 3), "r")
+    b = te.compute(
+        (4,), lambda i: te.sum(te.if_then_else(r < 2, a[i + r * 2], a[2 * r + i - 1]) * r.astype("float32"), r), "B"
+    )
+    data, found = np.arange(10, dtype="float32"), np.empty(4, "float32")
+    supple.compile(te.create_prim_func([a, b]))(data, found)
+    np.testing.assert_array_equal(found, [data[i + 2] + 2 * data[i + 3] for i in range(4)])
+    assert (r // 2).script(style="relax").endswith("r // 2") and (1 - r).script(style="relax").endswith("1 - r")
+    assert te.max(r, 1).script(style="relax").endswith("T.max(r, 1)")

@@ -656,6 +656,9 @@ def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
     ``TypeError`` for what is no number, and for a float where an integer is wanted."""
     if isinstance(value, Expr):
         return value
+    if isinstance(value, Node) and hasattr(value, "operand"):  # an axis stands for its variable
+        operand: Expr = value.operand
+        return operand
     if isinstance(value, bool):
         return const(value, dtype or "bool")
     if hasattr(value, "__index__"):
@@ -695,6 +698,10 @@ def uncast(e: Expr) -> Expr:
 
 def match_dtypes(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
     """Both operands in one dtype: literals follow the other operand, the narrower is widened, ints go to floats."""
+    if isinstance(a, Node) and not isinstance(a, Expr):
+        return match_dtypes(as_expr(a), b)
+    if isinstance(b, Node) and not isinstance(b, Expr):
+        return match_dtypes(a, as_expr(b))
     if not isinstance(a, Expr) and not isinstance(b, Expr):
         return match_dtypes(const(a), b)
     if not isinstance(a, Expr):

@@ -268,6 +268,11 @@ class IterVar(Node):
     Opaque: ClassVar[IterType] = IterType.OPAQUE
 
     @property
+    def operand(self) -> Var:
+        """What the axis is in arithmetic: its variable."""
+        return self.var
+
+    @property
     def thread_tag(self) -> str:
         """The thread that the variable is bound to: none, that is said of loops."""
         return ""
@@ -285,6 +290,21 @@ class IterVar(Node):
             set_field(self, "dom", Range(low, extent))
         if isinstance(self.var, str):
             set_field(self, "var", Var(self.var, prim_type("int32")))
+
+
+def _of_variable(name: str) -> Any:
+    def operation(self: IterVar, *operands: Any) -> Any:
+        return getattr(self.var, name)(*operands)
+
+    return operation
+
+
+for _name in (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod",
+    "neg", "lt", "le", "gt", "ge",
+):  # fmt: skip
+    setattr(IterVar, f"__{_name}__", _of_variable(f"__{_name}__"))
+IterVar.astype = _of_variable("astype")  # type: ignore[attr-defined]
 
 
 @node
