@@ -12,7 +12,8 @@ Rows (the reduced axis is contiguous)::
 Dot products that share an operand (a matrix times a vector) are computed four at a time, with two vectors of partial
 sums each.
 
-Columns (the kept axis is contiguous): vectors along the kept axis, each lane summed in order. Anything else: the sum in
+Columns (the kept axis is contiguous): vectors along the kept axis, each lane summed in order; where there are many, in
+panels, several rows at a time through the result, so that what is read lies together. Anything else: the sum in
 a register, in order. Which partial sums there are depends on the reduced extent only, so a row's result is bitwise the
 same for every number of rows, and of threads, which share the rows (or the columns). Integers wrap, so any order is
 exact; NaN propagates through extrema in any order.
@@ -34,7 +35,7 @@ from supple.ir.loop import AllocBuffer, Buffer, BufferStore
 from supple.ir.node import Expr, Stmt
 from supple.ir.walk import pre_order
 from supple.schedule import loops as L
-from supple.schedule.spatial import lanes_of
+from supple.schedule.spatial import lanes_of, strips
 
 UNROLL = 4
 """Vectors of partial results side by side: enough to hide the latency of an addition."""
@@ -44,6 +45,15 @@ TOGETHER = 4
 """Dot products that share an operand, side by side: each of their two vectors of partial sums is one chain."""
 
 UNROLL_TOGETHER = 2
+
+PANEL = 1 << 14
+"""Bytes of partial results that stay in the first-level cache."""
+
+LEAST_PANEL = 1 << 10
+"""Bytes of partial results below which threads get in each other's way rather than share them."""
+
+ROWS = 8
+"""Rows that are taken in before partial results are stored again."""
 
 
 class Update:
@@ -149,6 +159,7 @@ def schedule_dot_products(c: Contraction, target: Target) -> Stmt:
 class _Rule:
     def __init__(self, nest: Nest, target: Target, update: Update, unroll: int = UNROLL) -> None:
         self.nest = nest
+        self.target = target
         self.update = update
         self.unroll = unroll
         self.lanes = lanes_of(nest, target)
@@ -198,6 +209,9 @@ class _Rule:
     def columns(self, at: dict[Var, Expr], kept: Axis, reduce: list[Axis]) -> Stmt:
         """Vectors along the kept axis: several side by side, then one, then single elements."""
 
+        if self._are_many(kept, reduce):
+            return self._panels(at, kept, reduce)
+
         def some(vectors: int) -> Callable[[Expr], Stmt]:
             return lambda first: self._column_tile(at, kept, reduce, first, vectors)
 
@@ -212,6 +226,54 @@ class _Rule:
             L.loop("jv", vectors, lambda j: some(1)(L.add(after, L.mul(j, self.lanes)))),
             L.loop("j", L.sub(extent, rest), lambda j: self.in_order({**at, kept.var: L.add(rest, j)}, reduce)),
         )
+
+    def _are_many(self, kept: Axis, reduce: list[Axis]) -> bool:
+        """Whether there are more columns than a register tile has, and rows for several passes."""
+        columns, rows = L.constant(kept.extent), L.constant(reduce[-1].extent)
+        return (columns is None or columns > self.unroll * self.lanes) and (rows is None or rows >= 2 * ROWS)
+
+    def _panels(self, at: dict[Var, Expr], kept: Axis, reduce: list[Axis]) -> Stmt:
+        """Columns as wide as pages of memory, several rows at a time: the partial results go through the result,
+        which stays in the cache, and what is read lies together, where a register tile's rows are far apart."""
+        extent = L.plain(kept.extent)
+        rows = reduce[-1]
+        passes = L.div(L.plain(rows.extent), ROWS)
+        done = L.mul(passes, ROWS)
+
+        widest, least = (L.number(size // dtypes.nbytes(self.update.dtype)) for size in (PANEL, LEAST_PANEL))
+        width: Expr = widest
+        if self.alone:  # the threads share the columns
+            tile = self.unroll * self.lanes
+            share = L.mul(L.ceildiv(L.ceildiv(extent, self.target.cores), tile), tile)
+            width = L.plain(E.Min(widest, E.Max(least, share)))
+
+        def panel(p: Expr) -> Stmt:
+            first = L.mul(p, width)
+            here = L.plain(E.Min(width, L.sub(extent, first)))
+
+            def each(body: Callable[[dict[Var, Expr]], Stmt], at: dict[Var, Expr]) -> Stmt:
+                widths = (UNROLL_TOGETHER * self.lanes, self.lanes)
+                return strips(here, widths, lambda c: body({**at, kept.var: L.add(first, c)}))
+
+            def take(count: int, row: Expr, inner: dict[Var, Expr]) -> Stmt:
+                def body(where: dict[Var, Expr]) -> Stmt:
+                    total: Expr = L.at(BufferLoad(self.nest.store.buffer, self.nest.store.indices), where)
+                    for n in range(count):
+                        total = self.update.take(total, {**where, rows.var: L.add(row, n)})
+                    return self._finish(where, total)
+
+                return each(body, inner)
+
+            def step(inner: dict[Var, Expr]) -> Stmt:
+                return L.block(
+                    L.loop("ko", passes, lambda ko: take(ROWS, L.mul(ko, ROWS), inner)),
+                    L.loop("kt", L.sub(L.plain(rows.extent), done), lambda kt: take(1, L.add(done, kt), inner)),
+                )
+
+            start = each(lambda where: self._finish(where, self._start(where)), at)
+            return L.block(*([start] if self.nest.init is not None else []), L.around(reduce[:-1], at, step))
+
+        return (L.parallel if self.alone else L.loop)("jp", L.ratio(extent, width), panel)
 
     def _column_tile(self, at: dict[Var, Expr], kept: Axis, reduce: list[Axis], first: Expr, vectors: int) -> Stmt:
         acc = self._local("acc", vectors * self.lanes)

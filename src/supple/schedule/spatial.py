@@ -39,6 +39,9 @@ from supple.schedule.turn import depth_of, turned
 LINE = 64
 """Bytes of a cache line."""
 
+AT_A_TIME = 4
+"""Vectors that go through a function of floats next to each other."""
+
 
 def schedule_spatial(nest: Nest, target: Target) -> Stmt | None:
     """The loops of a data-parallel nest, or None when the rule does not fit."""
@@ -63,7 +66,7 @@ def schedule_spatial(nest: Nest, target: Target) -> Stmt | None:
     alone = all(L.constant(axis.extent) == 1 for axis in outer)
     once = _constant_calls(nest, last)
     named = transform(store, lambda node: once[id(node)][0] if id(node) in once else None)
-    widths = (2 * width, width) if any(_calls_function(n) for n in pre_order(named)) else (width,)
+    widths = _widths(named, width, target)
 
     def inner(at: dict[Var, Expr]) -> Stmt:
         before = [(Var(var.name, var.ty), var, L.at(call, at)) for var, call in once.values()]
@@ -184,8 +187,18 @@ def _is_conditional(value: Expr) -> bool:
     return any(isinstance(node, Expr) and is_lazy(node) for node in pre_order(value))
 
 
+def _widths(store: BufferStore, width: int, target: Target) -> tuple[int, ...]:
+    """How many elements at a time, and then of what is left. A function is a long chain of steps: a processor does not
+    look far enough ahead to find the next vector's, so several are written next to each other and share constants."""
+    kinds = [E.scalar_dtype(node) for node in pre_order(store) if _calls_function(node)]
+    if not kinds:
+        return (width,)
+    vectors = min(target.lanes(max(32, dtypes.row(kind).bits)) for kind in kinds) * AT_A_TIME
+    return (vectors, width) if vectors > width else (width,)
+
+
 def _calls_function(node: Node) -> bool:
-    """Whether a node calls a function of floats: long, with many constants, which two vectors at a time share."""
+    """Whether a node calls a function of floats."""
     return isinstance(node, E.Call) and dtypes.is_float(E.scalar_dtype(node))
 
 
