@@ -34,6 +34,7 @@ from supple.ir.types import prim_type
 from supple.ir.walk import containing, pre_order, transform
 from supple.schedule import loops as L
 from supple.schedule.merge import can_merge, merge
+from supple.schedule.partition import Part, parts
 from supple.schedule.turn import depth_of, turned
 
 LINE = 64
@@ -66,13 +67,21 @@ def schedule_spatial(nest: Nest, target: Target) -> Stmt | None:
     alone = all(L.constant(axis.extent) == 1 for axis in outer)
     once = _constant_calls(nest, last)
     named = transform(store, lambda node: once[id(node)][0] if id(node) in once else None)
-    widths = _widths(named, width, target)
+    assert isinstance(named, BufferStore)
+
+    def some(part: Part, at: dict[Var, Expr]) -> Stmt:
+        first, count = L.at(part.first, at), L.at(L.sub(part.end, part.first), at)
+        widths = _widths(part.store, width, target)
+        return strips(
+            count, widths, lambda place: L.at(part.store, {**at, last.var: L.add(first, place)}), shared=alone
+        )
 
     def inner(at: dict[Var, Expr]) -> Stmt:
         before = [(Var(var.name, var.ty), var, L.at(call, at)) for var, call in once.values()]
         here = {**at, **{var: own for own, var, _ in before}}
-        made = strips(last.extent, widths, lambda position: L.at(named, {**here, last.var: position}), shared=alone)
-        return L.block(*(Bind(own, call) for own, _, call in before), made)
+        return L.block(
+            *(Bind(own, call) for own, _, call in before), *(some(part, here) for part in parts(named, last))
+        )
 
     return L.block(*views, L.proved(L.parallel_around(outer, {}, inner, L.constant(last.extent))))
 
@@ -190,16 +199,16 @@ def _is_conditional(value: Expr) -> bool:
 def _widths(store: BufferStore, width: int, target: Target) -> tuple[int, ...]:
     """How many elements at a time, and then of what is left. A function is a long chain of steps: a processor does not
     look far enough ahead to find the next vector's, so several are written next to each other and share constants."""
-    kinds = [E.scalar_dtype(node) for node in pre_order(store) if _calls_function(node)]
+    kinds = [E.scalar_dtype(node) for node in pre_order(store) if isinstance(node, E.Call) and _calls_function(node)]
     if not kinds:
         return (width,)
     vectors = min(target.lanes(max(32, dtypes.row(kind).bits)) for kind in kinds) * AT_A_TIME
     return (vectors, width) if vectors > width else (width,)
 
 
-def _calls_function(node: Node) -> bool:
-    """Whether a node calls a function of floats."""
-    return isinstance(node, E.Call) and dtypes.is_float(E.scalar_dtype(node))
+def _calls_function(call: E.Call) -> bool:
+    """Whether a call is one of a function of floats."""
+    return dtypes.is_float(E.scalar_dtype(call))
 
 
 def _constant_calls(nest: Nest, last: Axis) -> dict[int, tuple[Var, Expr]]:
