@@ -147,14 +147,9 @@ def identity(combiner: str, dtype: str) -> Expr:
 
 def limit(dtype: str, low: bool) -> Expr:
     """The lowest or highest value of a dtype (infinite for floats that have infinities)."""
-    row = dtypes.row(dtype)
-    if row.kind == "float":
+    if dtypes.is_float(dtype):
         return const(dtypes.extreme(dtype, low), dtype)
-    if row.kind == "bool":
-        return const(not low, dtype)
-    if row.kind == "uint":
-        return const(0 if low else (1 << row.bits) - 1, dtype)
-    return const(-(1 << (row.bits - 1)) if low else (1 << (row.bits - 1)) - 1, dtype)
+    return const(dtypes.int_range(dtype)[0 if low else 1], dtype)
 
 
 ARITHMETIC: dict[str, Callable[..., TensorValue]] = {}

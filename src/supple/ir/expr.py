@@ -97,15 +97,9 @@ class IntImm(ExprWithOps):
 
     def __post_init__(self) -> None:
         _relax_order(self)
-        row = dtypes.row(self.dtype)
-        if row.kind == "bool":
-            low, high = 0, 1
-        elif row.kind == "uint":
-            low, high = 0, (1 << row.bits) - 1
-        elif row.kind == "int":
-            low, high = -(1 << (row.bits - 1)), (1 << (row.bits - 1)) - 1
-        else:
+        if dtypes.row(self.dtype).kind not in ("bool", "int", "uint"):
             raise TypeError(f"IntImm: expected an integer or bool dtype, got {self.dtype!r}")
+        low, high = dtypes.int_range(self.dtype)
         if not low <= self.value <= high:
             shown = self.value if abs(self.value) >> 128 == 0 else f"a number of {self.value.bit_length()} bits"
             raise OverflowError(f"{shown} does not fit in {self.dtype}")

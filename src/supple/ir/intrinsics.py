@@ -393,20 +393,16 @@ def absolute(value: ExprLike) -> Expr:
 
 def min_value(dtype: str) -> Expr:
     """The least finite value of a dtype."""
-    row = dtypes.row(dtype)
-    if row.kind == "float":
+    if dtypes.is_float(dtype):
         return const(float(dtypes.finfo(dtype).min), dtype)
-    return const(-(1 << (row.bits - 1)) if row.kind == "int" else 0, dtype)
+    return const(dtypes.int_range(dtype)[0], dtype)
 
 
 def max_value(dtype: str) -> Expr:
     """The greatest finite value of a dtype."""
-    row = dtypes.row(dtype)
-    if row.kind == "float":
+    if dtypes.is_float(dtype):
         return const(float(dtypes.finfo(dtype).max), dtype)
-    if row.kind == "bool":
-        return const(True)
-    return const((1 << (row.bits - (row.kind == "int"))) - 1, dtype)
+    return const(dtypes.int_range(dtype)[1], dtype)
 
 
 def infinity(dtype: str) -> Expr:

@@ -102,11 +102,7 @@ class Update:
             return E.const(-0.0, self.dtype) if row.kind == "float" else E.const(0, self.dtype)
         if row.kind == "float":
             return E.const(dtypes.extreme(self.dtype, low=self.kind is E.Max), self.dtype)
-        if row.kind == "bool":
-            return E.const(self.kind is E.Min, self.dtype)
-        low = -(1 << (row.bits - 1)) if row.kind == "int" else 0
-        high = (1 << (row.bits - (row.kind == "int"))) - 1
-        return E.const(low if self.kind is E.Max else high, self.dtype)
+        return E.const(dtypes.int_range(self.dtype)[0 if self.kind is E.Max else 1], self.dtype)
 
 
 def _is_own(store: BufferStore, e: Expr) -> bool:
