@@ -250,8 +250,10 @@ def _arg_extreme(name: str, doc: str, combiner: str, ref: Callable[..., Any]) ->
         axes = places(x.ndim, axis)
         dims = reduced_dims(x.shape, axes, keepdims)
         count = product([x.shape[a] for a in axes])
+        narrow = isinstance(count, IntImm) and count.value < 1 << 31  # twice as many places in a vector
+        kind = "int32" if narrow else "int64"
 
-        def window_of(make: Callable[[Expr, Expr, Any], Expr], kind: str, result: str) -> te.TensorValue:
+        def window_of(make: Callable[[Expr, Expr, Any], Expr], update: str, result: str) -> te.TensorValue:
             window = {a: te.reduce_axis((0, x.shape[a]), f"k{n}") for n, a in enumerate(axes)}
 
             def body(*i: Any) -> Expr:
@@ -264,10 +266,10 @@ def _arg_extreme(name: str, doc: str, combiner: str, ref: Callable[..., Any]) ->
                             next(kept)
                     else:
                         index.append(next(kept))
-                flat: Expr = int64(0)
+                flat: Expr = const(0, kind)
                 for a in axes:
-                    flat = E.Add(E.Mul(flat, x.shape[a]), window[a].var)
-                return te.Reduce(kind, make(x[tuple(index)], flat, i), tuple(window.values()))
+                    flat = E.Add(E.Mul(flat, cast(kind, x.shape[a])), cast(kind, window[a].var))
+                return te.Reduce(update, make(x[tuple(index)], flat, i), tuple(window.values()))
 
             return te.compute(dims, body, result)
 
@@ -277,11 +279,15 @@ def _arg_extreme(name: str, doc: str, combiner: str, ref: Callable[..., Any]) ->
             hit: Expr = E.EQ(value, best[i])
             if dtypes.is_float(x.dtype):  # the first NaN wins, as in numpy
                 hit = E.Or(hit, intrinsic("isnan", value))
-            return E.Select(hit, flat, count)
+            return E.Select(hit, flat, cast(kind, count))
 
         found = window_of(candidate, "min", f"{name}_found")
-        # a symbolic extent may be 0 at run time, and then nothing was found
-        return te.compute(dims, lambda *i: E.Select(E.LT(found[i], count), found[i], int64(-1)), name)
+
+        def place(*i: Any) -> Expr:  # a symbolic extent may be 0 at run time, and then nothing was found
+            chosen = cast("int64", found[i])
+            return E.Select(E.LT(chosen, count), chosen, int64(-1))
+
+        return te.compute(dims, place, name)
 
     def reference(x: Any, axis: Axis, keepdims: bool) -> Any:
         axes = places(x.ndim, axis)
