@@ -2,9 +2,9 @@
 
 Each takes ``(builder, target, *values)`` with float32 or float64 values (scalars or vectors of equal lanes). NaN and
 infinities give what numpy gives; denormals are kept. Errors, in units of the last place, as tests measure them:
-float32 exp, exp2, log, log1p, expm1, erf, sin and cos at most 2, hyperbolic functions, their inverses, sigmoid, asin and
-acos at most 2.6, the other float32 functions at most 1 (they are computed in float64, and so are sin and cos where the
-processor has no fused multiply-add); float64 at most 4 (pow 16).
+float32 exp, exp2, log, log1p, expm1, erf, sin and cos at most 2, hyperbolic functions, their inverses, sigmoid, asin
+and acos at most 2.6, the other float32 functions at most 1 (they are computed in float64, and so are sin and cos where
+the processor has no fused multiply-add); float64 at most 4 (pow 16).
 
 Sine, cosine and tangent are this accurate for every argument, next to the multiples of pi/2 too.
 """
