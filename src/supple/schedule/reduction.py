@@ -7,7 +7,10 @@ Rows (the reduced axis is contiguous)::
     for i in T.parallel(M):                                     # after: 4 vectors of partial sums,
         acc[0:32] = 0
         for v in range(K / 32): acc[0:32] += X[i, 32*v : 32*v+32]
+        (single vectors of what is left into acc[0:8])
         C[i] = init + (sum of acc, halving) + (the rest, in order)
+
+Neighbouring reduced axes are one row, where the operands' memory allows it.
 
 Dot products that share an operand (a matrix times a vector) are computed four at a time, with two vectors of partial
 sums each.
@@ -35,6 +38,7 @@ from supple.ir.loop import AllocBuffer, Buffer, BufferStore
 from supple.ir.node import Expr, Stmt
 from supple.ir.walk import pre_order
 from supple.schedule import loops as L
+from supple.schedule.merge import can_merge, merge
 from supple.schedule.spatial import lanes_of, strips
 
 UNROLL = 4
@@ -115,8 +119,7 @@ def _reads(e: Expr, buffer: Var) -> bool:
 
 def schedule_reduction(nest: Nest, target: Target) -> Stmt | None:
     """The loops of a reduction, or None when the rule does not fit."""
-    reduce = [a for a in nest.axes if a.reduce]
-    if not reduce or not is_independent(nest):
+    if not any(a.reduce for a in nest.axes) or not is_independent(nest):
         return None
     update = Update(nest.store)
     if not update.is_known or dtypes.lanes(update.dtype) != 1 or dtypes.is_bool(update.dtype):
@@ -128,7 +131,9 @@ def schedule_reduction(nest: Nest, target: Target) -> Stmt | None:
         or any(a.reduce for a in nest.depends(init.value))
     ):
         return None
-    rule = _Rule(nest, target, update)
+    views, nest = _with_long_axes(nest)
+    reduce = [a for a in nest.axes if a.reduce]
+    rule = _Rule(nest, target, Update(nest.store))
     spatial = [axis for axis in (nest.axis(index) for index in nest.store.indices) if axis is not None]
     last = nest.axis(nest.store.indices[-1]) if nest.store.indices else None
     if last is not None and rule.contiguous_along(last) and L.constant(last.extent) != 1:
@@ -141,7 +146,24 @@ def schedule_reduction(nest: Nest, target: Target) -> Stmt | None:
             made = L.parallel_around(spatial, {}, lambda at: rule.rows([at], row, rest))
         else:
             made = L.parallel_around(spatial, {}, lambda at: rule.in_order(at, reduce))
-    return L.block(*(AllocBuffer(b) for b in rule.buffers), L.proved(made))
+    return L.block(*views, *(AllocBuffer(b) for b in rule.buffers), L.proved(made))
+
+
+def _with_long_axes(nest: Nest) -> tuple[list[Stmt], Nest]:
+    """The nest with neighbouring reduced axes, and the last kept ones, as one axis each, and the views for it: rows of
+    28 x 28 are rows of 784."""
+    views: list[Stmt] = []
+    reduce = [a for a in nest.axes if a.reduce]
+    kept = [axis for axis in (nest.axis(index) for index in nest.store.indices) if axis is not None]
+    groups = [reduce[first:last] for first in range(len(reduce)) for last in range(len(reduce), first + 1, -1)]
+    groups += [kept[first:] for first in range(len(kept) - 1)]
+    merged: set[int] = set()
+    for group in groups:  # the longest first
+        if not any(id(a) in merged for a in group) and can_merge(nest, group):
+            more, nest, _ = merge(nest, group)
+            views += more
+            merged.update(map(id, group))
+    return views, nest
 
 
 def schedule_dot_products(c: Contraction, target: Target) -> Stmt:
@@ -320,23 +342,34 @@ class _Rule:
         extent = L.plain(row.extent)
         whole = L.div(extent, width)
         done = L.mul(whole, width)
+        narrow = L.div(L.sub(extent, done), self.lanes)
+        end = L.add(done, L.mul(narrow, self.lanes))
 
         def body(inner: dict[Var, Expr]) -> Stmt:
             def take(buffer: Var, indices: tuple[Expr, ...], own: dict[Var, Expr], position: Expr) -> Stmt:
                 where = {**inner, **own, row.var: position}
                 return L.store(buffer, indices, self.update.take(BufferLoad(buffer, indices), where))
 
+            def taken(first: Expr, each: Callable[[L.Body], Stmt]) -> Stmt:
+                def of(n: Expr, own: dict[Var, Expr]) -> Stmt:
+                    return each(lambda c: take(acc, (n, c), own, E.Add(first, c)))
+
+                return L.block(*(of(n, own) for n, own in numbered))
+
             def vectors(v: Expr) -> Stmt:
-                first = L.mul(v, width)
-                return L.block(*(
-                    self._each(self.unroll, partial(lambda n, own, c: take(acc, (n, c), own, E.Add(first, c)), n, own))
-                    for n, own in numbered
-                ))  # fmt: skip
+                return taken(L.mul(v, width), partial(self._each, self.unroll))
+
+            def vector(w: Expr) -> Stmt:
+                return taken(L.add(done, L.mul(w, self.lanes)), partial(L.vectorized, "lane", self.lanes))
 
             def single(t: Expr) -> Stmt:
-                return L.block(*(take(tail, (n,), own, L.add(done, t)) for n, own in numbered))
+                return L.block(*(take(tail, (n,), own, L.add(end, t)) for n, own in numbered))
 
-            return L.block(L.loop("v", whole, vectors), L.loop("t", L.sub(extent, done), single))
+            return L.block(
+                L.loop("v", whole, vectors),
+                L.loop("w", narrow, vector),
+                L.loop("t", L.sub(extent, end), single),
+            )
 
         def finish(n: Expr, at: dict[Var, Expr]) -> Stmt:
             total = self.update.join(BufferLoad(acc, (n, L.number(0))), BufferLoad(tail, (n,)))
