@@ -44,14 +44,15 @@ AT_A_TIME = 4
 """Vectors that go through a function of floats next to each other."""
 
 
-def schedule_spatial(nest: Nest, target: Target) -> Stmt | None:
-    """The loops of a data-parallel nest, or None when the rule does not fit."""
+def schedule_spatial(nest: Nest, target: Target, *, proved: bool = True) -> Stmt | None:
+    """The loops of a data-parallel nest, or None when the rule does not fit. ``proved``: its accesses are in bounds;
+    others are checked as they run, which is what makes reading across the last axis not worth it."""
     if any(a.reduce for a in nest.axes) or not is_independent(nest):
         return None
     order = [axis for axis in (nest.axis(index) for index in nest.store.indices) if axis is not None]
     if not order or nest.axis(nest.store.indices[-1]) is None:
         return None
-    width = lanes_of(nest, target)
+    width = lanes_of(nest, target, order[-1])
     group = _contiguous(nest, order)
     outer = order[: len(order) - len(group)]
     views: list[Stmt] = []
@@ -60,7 +61,7 @@ def schedule_spatial(nest: Nest, target: Target) -> Stmt | None:
         views, nest, _ = merge(nest, group)
         last = next(a for a in nest.axes if not any(a is o for o in outer))
     store = nest.store
-    across = _across(nest, last, outer)
+    across = _across(nest, last, outer) if proved else None
     if across is not None:
         return L.block(*views, L.proved(_in_blocks(nest, last, across, outer, width)))
 
@@ -83,7 +84,8 @@ def schedule_spatial(nest: Nest, target: Target) -> Stmt | None:
             *(Bind(own, call) for own, _, call in before), *(some(part, here) for part in parts(named, last))
         )
 
-    return L.block(*views, L.proved(L.parallel_around(outer, {}, inner, L.constant(last.extent))))
+    made = L.parallel_around(outer, {}, inner, L.constant(last.extent))
+    return L.block(*views, L.proved(made) if proved else made)
 
 
 def _across(nest: Nest, last: Axis, outer: list[Axis]) -> Axis | None:
@@ -184,9 +186,10 @@ def _crossing(nest: Nest, last: Axis, across: Axis, width: int) -> list[E.Buffer
     ]
 
 
-def lanes_of(nest: Nest, target: Target) -> int:
-    """How many lanes the widest element of a nest allows."""
-    kinds = [E.scalar_dtype(nest.store.value), *(load.dtype for load in loads(nest))]
+def lanes_of(nest: Nest, target: Target, along: Axis | None = None) -> int:
+    """How many lanes the widest element of a nest allows (of those that are read ``along`` an axis)."""
+    read = [load for load in loads(nest) if along is None or any(a is along for a in nest.depends(load))]
+    kinds = [E.scalar_dtype(nest.store.value), *(load.dtype for load in read)]
     # floats of a byte are computed in float32: a full vector of them would be four registers, which are too many
     return target.lanes(max(max(16 if dtypes.is_float(kind) else 8, dtypes.row(kind).bits) for kind in kinds))
 
