@@ -15,7 +15,7 @@ from supple.ir.expr import BufferLoad, Var
 from supple.ir.loop import AttrStmt, BufferStore, For, PrimFunc, SBlockRealize, SeqStmt, seq
 from supple.ir.node import Expr, Node, Stmt, replace
 from supple.ir.types import PrimType
-from supple.ir.walk import pre_order, transform
+from supple.ir.walk import pre_order, substitute, transform
 from supple.schedule import loops as L
 from supple.schedule.contraction import schedule_contraction
 from supple.schedule.reduction import schedule_dot_products, schedule_reduction
@@ -156,7 +156,24 @@ def _with_init(statement: Stmt, init: BufferStore) -> Stmt | None:
 
 def _proved_nest(statement: Stmt, scalars: tuple[Var, ...]) -> Nest | None:
     nest = read_nest(statement)
-    return nest if nest is not None and is_in_bounds(nest, scalars) else None
+    return _without_single_steps(nest) if nest is not None and is_in_bounds(nest, scalars) else None
+
+
+def _without_single_steps(nest: Nest) -> Nest:
+    """The nest without reduced loops of one iteration, of which there is a longer one: the window of a convolution
+    of 1 x 1."""
+    single = {a.var: E.const(0, a.var.dtype) for a in nest.axes if a.reduce and L.constant(a.extent) == 1}
+    if not single or len(single) == sum(a.reduce for a in nest.axes):
+        return nest
+
+    def rewrite(node: Node) -> Node | None:
+        if isinstance(node, BufferLoad):
+            return replace(node, indices=tuple(SHAPES.simplify(index) for index in node.indices))
+        return None
+
+    store = transform(substitute(nest.store, single), rewrite)
+    assert isinstance(store, BufferStore)
+    return dataclasses.replace(nest, axes=tuple(a for a in nest.axes if a.var not in single), store=store)
 
 
 def _one(nest: Nest, target: Target) -> Stmt | None:

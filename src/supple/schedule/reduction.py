@@ -40,6 +40,7 @@ from supple.ir.walk import pre_order
 from supple.schedule import loops as L
 from supple.schedule.merge import can_merge, merge
 from supple.schedule.spatial import lanes_of, strips
+from supple.sym.linear import detect_linear_equation
 
 UNROLL = 4
 """Vectors of partial results side by side: enough to hide the latency of an addition."""
@@ -192,10 +193,17 @@ class _Rule:
                 continue
             for position, index in enumerate(load.indices):
                 if any(a is axis for a in self.nest.depends(index)):
-                    if position != self.nest.innermost(load) or self.nest.axis(index) is not axis:
+                    if position != self.nest.innermost(load) or not self._steps_by_one(index, axis):
                         return False
                     varies = True
         return varies
+
+    def _steps_by_one(self, index: Expr, axis: Axis) -> bool:
+        """Whether an index is the axis, or moves with it as a window of a convolution does."""
+        if self.nest.axis(index) is axis:
+            return True
+        linear = detect_linear_equation(index, [axis.var])
+        return bool(linear) and L.constant(linear[0]) == 1
 
     def _start(self, at: dict[Var, Expr]) -> Expr:
         """What the result starts from."""
@@ -226,12 +234,16 @@ class _Rule:
 
     def columns(self, at: dict[Var, Expr], kept: Axis, reduce: list[Axis]) -> Stmt:
         """Vectors along the kept axis: several side by side, then one, then single elements."""
-
         if self._are_many(kept, reduce):
             return self._panels(at, kept, reduce)
+        known = L.constant(kept.extent)
+        if known is not None and known >= self.lanes and self.nest.init is not None:
+            return self._even_tiles(at, kept, reduce, known)
 
         def some(vectors: int) -> Callable[[Expr], Stmt]:
-            return lambda first: self._column_tile(at, kept, reduce, first, vectors)
+            return lambda first: self._column_tile(
+                at, kept, reduce, vectors, lambda v: L.add(first, L.mul(v, self.lanes))
+            )
 
         extent = L.plain(kept.extent)
         wide = self.unroll * self.lanes
@@ -244,6 +256,21 @@ class _Rule:
             L.loop("jv", vectors, lambda j: some(1)(L.add(after, L.mul(j, self.lanes)))),
             L.loop("j", L.sub(extent, rest), lambda j: self.in_order({**at, kept.var: L.add(rest, j)}, reduce)),
         )
+
+    def _even_tiles(self, at: dict[Var, Expr], kept: Axis, reduce: list[Axis], columns: int) -> Stmt:
+        """A known number of columns in tiles of as many vectors each. The last vectors reach back over columns that
+        were computed already, to the same values."""
+        vectors = -(-columns // self.lanes)
+        tiles = -(-vectors // self.unroll)
+        each = -(-vectors // tiles)
+
+        def tile(j: Expr) -> Stmt:
+            first, last = L.mul(j, each * self.lanes), L.number(columns - self.lanes)
+            return self._column_tile(
+                at, kept, reduce, each, lambda v: L.plain(E.Min(L.add(first, L.mul(v, self.lanes)), last))
+            )
+
+        return (L.parallel if self.alone else L.loop)("jo", L.number(tiles), tile)
 
     def _are_many(self, kept: Axis, reduce: list[Axis]) -> bool:
         """Whether there are more columns than a register tile has, and rows for several passes."""
@@ -293,11 +320,19 @@ class _Rule:
 
         return (L.parallel if self.alone else L.loop)("jp", L.ratio(extent, width), panel)
 
-    def _column_tile(self, at: dict[Var, Expr], kept: Axis, reduce: list[Axis], first: Expr, vectors: int) -> Stmt:
+    def _column_tile(
+        self, at: dict[Var, Expr], kept: Axis, reduce: list[Axis], vectors: int, first: Callable[[Expr], Expr]
+    ) -> Stmt:
+        """Vectors of columns side by side; ``first`` is where one of them begins."""
         acc = self._local("acc", vectors * self.lanes)
 
         def each(body: Callable[[Expr, dict[Var, Expr]], Stmt], at: dict[Var, Expr]) -> Stmt:
-            return self._each(vectors, lambda c: body(c, {**at, kept.var: E.Add(first, c)}))
+            def vector(v: Expr) -> Stmt:
+                place, mine = first(v), E.Mul(v, L.number(self.lanes))
+                return L.vectorized("lane", self.lanes, lambda lane: body(
+                    E.Add(mine, lane), {**at, kept.var: E.Add(place, lane)}))  # fmt: skip
+
+            return L.unrolled("v", vectors, vector)
 
         def step(inner: dict[Var, Expr]) -> Stmt:
             return each(lambda c, where: L.store(acc, (c,), self.update.take(BufferLoad(acc, (c,)), where)), inner)
