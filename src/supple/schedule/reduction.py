@@ -61,6 +61,17 @@ ROWS = 8
 """Rows that are taken in before partial results are stored again."""
 
 
+ACCUMULATORS = 12
+"""Vectors of partial results that fit into registers next to what they are made of."""
+
+
+def _together(extent: int | None, most: int) -> int:
+    """How many places along an axis go together: as many as divide it, or as many as there may be."""
+    if extent is None or extent <= most:
+        return extent or most
+    return next((n for n in range(most, most // 2, -1) if extent % n == 0), most)
+
+
 class Update:
     """``C = C op term`` or ``C = a * b + C``: how a partial result takes in one more element, or another one."""
 
@@ -139,7 +150,7 @@ def schedule_reduction(nest: Nest, target: Target) -> Stmt | None:
     last = nest.axis(nest.store.indices[-1]) if nest.store.indices else None
     if last is not None and rule.contiguous_along(last) and L.constant(last.extent) != 1:
         rule.alone = all(L.constant(axis.extent) == 1 for axis in spatial[:-1])
-        made = L.parallel_around(spatial[:-1], {}, lambda at: rule.columns(at, last, reduce))
+        made = rule.blocks_of_columns(spatial[:-1], last, reduce)
     else:
         row = next((a for a in reversed(reduce) if rule.contiguous_along(a)), None)
         if row is not None and update.identity is not None:
@@ -232,17 +243,59 @@ class _Rule:
             self._finish(at, whole),
         )
 
+    def blocks_of_columns(self, outer: list[Axis], kept: Axis, reduce: list[Axis]) -> Stmt:
+        """The columns of every place along the outer axes; of several places at once where what is read in vectors is
+        the same for them: the output channels of a convolution."""
+        side = self._side(outer, kept)
+        vectors = None if side is None else self._vectors_of_known(kept, reduce)
+        if side is None or vectors is None:
+            return L.parallel_around(outer, {}, lambda at: self.columns(at, kept, reduce))
+        extent = L.plain(side.extent)
+        count = _together(L.constant(extent), ACCUMULATORS // vectors)
+        blocks = Axis(Var(f"{side.var.name}_o", side.var.ty), L.ceildiv(extent, count), False)
+
+        def block(at: dict[Var, Expr]) -> Stmt:
+            first = L.mul(at[blocks.var], count)
+            here = L.sub(extent, first)
+
+            def some(places: int, start: Expr) -> Stmt:
+                where = [{**at, side.var: L.add(first, start, n)} for n in range(places)]
+                return self._even_tiles(where, kept, reduce)
+
+            rest = L.loop(side.var.name, here, lambda s: some(1, s))
+            return L.when(L.at_least(here, count), some(count, L.number(0)), rest)
+
+        return L.parallel_around([blocks if a is side else a for a in outer], {}, block)
+
+    def _side(self, outer: list[Axis], kept: Axis) -> Axis | None:
+        """The innermost of the outer axes along which nothing that varies with the kept axis does."""
+        read = [load for load in loads(self.nest) if load.buffer is not self.nest.store.buffer]
+        vectors = [load for load in read if any(a is kept for a in self.nest.depends(load))]
+        others = [load for load in read if not any(load is v for v in vectors)]
+        for axis in reversed(outer):
+            moves = [any(a is axis for load in group for a in self.nest.depends(load)) for group in (vectors, others)]
+            if moves == [False, True] and L.constant(axis.extent) != 1:
+                return axis
+        return None
+
+    def _vectors_of_known(self, kept: Axis, reduce: list[Axis]) -> int | None:
+        """How many vectors of columns a tile has, where their number is known and they may be computed twice."""
+        columns = L.constant(kept.extent)
+        if columns is None or columns < self.lanes or self.nest.init is None or self._are_many(kept, reduce):
+            return None
+        vectors = -(-columns // self.lanes)
+        return -(-vectors // -(-vectors // self.unroll))
+
     def columns(self, at: dict[Var, Expr], kept: Axis, reduce: list[Axis]) -> Stmt:
         """Vectors along the kept axis: several side by side, then one, then single elements."""
         if self._are_many(kept, reduce):
             return self._panels(at, kept, reduce)
-        known = L.constant(kept.extent)
-        if known is not None and known >= self.lanes and self.nest.init is not None:
-            return self._even_tiles(at, kept, reduce, known)
+        if self._vectors_of_known(kept, reduce) is not None:
+            return self._even_tiles([at], kept, reduce)
 
         def some(vectors: int) -> Callable[[Expr], Stmt]:
             return lambda first: self._column_tile(
-                at, kept, reduce, vectors, lambda v: L.add(first, L.mul(v, self.lanes))
+                [at], kept, reduce, vectors, lambda v: L.add(first, L.mul(v, self.lanes))
             )
 
         extent = L.plain(kept.extent)
@@ -257,20 +310,21 @@ class _Rule:
             L.loop("j", L.sub(extent, rest), lambda j: self.in_order({**at, kept.var: L.add(rest, j)}, reduce)),
         )
 
-    def _even_tiles(self, at: dict[Var, Expr], kept: Axis, reduce: list[Axis], columns: int) -> Stmt:
+    def _even_tiles(self, places: Sequence[dict[Var, Expr]], kept: Axis, reduce: list[Axis]) -> Stmt:
         """A known number of columns in tiles of as many vectors each. The last vectors reach back over columns that
         were computed already, to the same values."""
-        vectors = -(-columns // self.lanes)
-        tiles = -(-vectors // self.unroll)
-        each = -(-vectors // tiles)
+        columns, each = L.constant(kept.extent), self._vectors_of_known(kept, reduce)
+        assert columns is not None and each is not None
+        last = L.number(columns - self.lanes)
 
         def tile(j: Expr) -> Stmt:
-            first, last = L.mul(j, each * self.lanes), L.number(columns - self.lanes)
+            first = L.mul(j, each * self.lanes)
             return self._column_tile(
-                at, kept, reduce, each, lambda v: L.plain(E.Min(L.add(first, L.mul(v, self.lanes)), last))
+                places, kept, reduce, each, lambda v: L.plain(E.Min(L.add(first, L.mul(v, self.lanes)), last))
             )
 
-        return (L.parallel if self.alone else L.loop)("jo", L.number(tiles), tile)
+        alone = self.alone and len(places) == 1
+        return (L.parallel if alone else L.loop)("jo", L.number(-(-columns // (each * self.lanes))), tile)
 
     def _are_many(self, kept: Axis, reduce: list[Axis]) -> bool:
         """Whether there are more columns than a register tile has, and rows for several passes."""
@@ -321,27 +375,28 @@ class _Rule:
         return (L.parallel if self.alone else L.loop)("jp", L.ratio(extent, width), panel)
 
     def _column_tile(
-        self, at: dict[Var, Expr], kept: Axis, reduce: list[Axis], vectors: int, first: Callable[[Expr], Expr]
-    ) -> Stmt:
-        """Vectors of columns side by side; ``first`` is where one of them begins."""
-        acc = self._local("acc", vectors * self.lanes)
+        self, places: Sequence[dict[Var, Expr]], kept: Axis, reduce: list[Axis], vectors: int,
+        first: Callable[[Expr], Expr],
+    ) -> Stmt:  # fmt: skip
+        """Vectors of columns side by side, for each place; ``first`` is where one of them begins."""
+        acc = Buffer("acc", (L.number(len(places)), L.number(vectors * self.lanes)), self.update.dtype, "local")
 
-        def each(body: Callable[[Expr, dict[Var, Expr]], Stmt], at: dict[Var, Expr]) -> Stmt:
-            def vector(v: Expr) -> Stmt:
-                place, mine = first(v), E.Mul(v, L.number(self.lanes))
+        def each(body: Callable[[tuple[Expr, Expr], dict[Var, Expr]], Stmt], inner: dict[Var, Expr]) -> Stmt:
+            def vector(v: Expr, n: int, at: dict[Var, Expr]) -> Stmt:
+                begin, mine = first(v), E.Mul(v, L.number(self.lanes))
                 return L.vectorized("lane", self.lanes, lambda lane: body(
-                    E.Add(mine, lane), {**at, kept.var: E.Add(place, lane)}))  # fmt: skip
+                    (L.number(n), E.Add(mine, lane)), {**inner, **at, kept.var: E.Add(begin, lane)}))  # fmt: skip
 
-            return L.unrolled("v", vectors, vector)
+            return L.unrolled("v", vectors, lambda v: L.block(*(vector(v, n, at) for n, at in enumerate(places))))
 
         def step(inner: dict[Var, Expr]) -> Stmt:
-            return each(lambda c, where: L.store(acc, (c,), self.update.take(BufferLoad(acc, (c,)), where)), inner)
+            return each(lambda c, where: L.store(acc, c, self.update.take(BufferLoad(acc, c), where)), inner)
 
         return L.block(
             AllocBuffer(acc),
-            each(lambda c, where: L.store(acc, (c,), self._start(where)), at),
-            L.around(reduce, at, step),
-            each(lambda c, where: self._finish(where, BufferLoad(acc, (c,))), at),
+            each(lambda c, where: L.store(acc, c, self._start(where)), {}),
+            L.around(reduce, places[0], step),
+            each(lambda c, where: self._finish(where, BufferLoad(acc, c)), {}),
         )
 
     def _each(self, vectors: int, body: Callable[[Expr], Stmt]) -> Stmt:
