@@ -61,6 +61,9 @@ ROWS = 8
 """Rows that are taken in before partial results are stored again."""
 
 
+MOST_APART = 4
+"""How far apart the elements of a vector may lie: those of a strided convolution."""
+
 ACCUMULATORS = 12
 """Vectors of partial results that fit into registers next to what they are made of."""
 
@@ -150,6 +153,7 @@ def schedule_reduction(nest: Nest, target: Target) -> Stmt | None:
     last = nest.axis(nest.store.indices[-1]) if nest.store.indices else None
     if last is not None and rule.contiguous_along(last) and L.constant(last.extent) != 1:
         rule.alone = all(L.constant(axis.extent) == 1 for axis in spatial[:-1])
+        rule.narrow(L.constant(last.extent))
         made = rule.blocks_of_columns(spatial[:-1], last, reduce)
     else:
         row = next((a for a in reversed(reduce) if rule.contiguous_along(a)), None)
@@ -196,6 +200,11 @@ class _Rule:
         self.buffers: list[Var] = []
         self.alone = False  # no loop around the columns
 
+    def narrow(self, columns: int | None) -> None:
+        """Take vectors that a known number of columns fills."""
+        if columns is not None and 1 < columns < self.lanes:
+            self.lanes = 1 << (columns.bit_length() - 1)
+
     def contiguous_along(self, axis: Axis) -> bool:
         """Whether lanes along an axis load neighbours (or one element), and some load does vary with it."""
         varies = False
@@ -204,17 +213,18 @@ class _Rule:
                 continue
             for position, index in enumerate(load.indices):
                 if any(a is axis for a in self.nest.depends(index)):
-                    if position != self.nest.innermost(load) or not self._steps_by_one(index, axis):
+                    if position != self.nest.innermost(load) or not self._moves_with(index, axis):
                         return False
                     varies = True
         return varies
 
-    def _steps_by_one(self, index: Expr, axis: Axis) -> bool:
-        """Whether an index is the axis, or moves with it as a window of a convolution does."""
+    def _moves_with(self, index: Expr, axis: Axis) -> bool:
+        """Whether an index is the axis, or moves with it as a window of a convolution does, in steps of a few."""
         if self.nest.axis(index) is axis:
             return True
         linear = detect_linear_equation(index, [axis.var])
-        return bool(linear) and L.constant(linear[0]) == 1
+        step = L.constant(linear[0]) if linear else None
+        return step is not None and 1 <= step <= MOST_APART
 
     def _start(self, at: dict[Var, Expr]) -> Expr:
         """What the result starts from."""
@@ -247,7 +257,7 @@ class _Rule:
         """The columns of every place along the outer axes; of several places at once where what is read in vectors is
         the same for them: the output channels of a convolution."""
         side = self._side(outer, kept)
-        vectors = None if side is None else self._vectors_of_known(kept, reduce)
+        vectors = None if side is None else self._vectors_of_known(kept)
         if side is None or vectors is None:
             return L.parallel_around(outer, {}, lambda at: self.columns(at, kept, reduce))
         extent = L.plain(side.extent)
@@ -278,10 +288,10 @@ class _Rule:
                 return axis
         return None
 
-    def _vectors_of_known(self, kept: Axis, reduce: list[Axis]) -> int | None:
+    def _vectors_of_known(self, kept: Axis) -> int | None:
         """How many vectors of columns a tile has, where their number is known and they may be computed twice."""
         columns = L.constant(kept.extent)
-        if columns is None or columns < self.lanes or self.nest.init is None or self._are_many(kept, reduce):
+        if columns is None or columns < self.lanes or self.nest.init is None:
             return None
         vectors = -(-columns // self.lanes)
         return -(-vectors // -(-vectors // self.unroll))
@@ -290,7 +300,7 @@ class _Rule:
         """Vectors along the kept axis: several side by side, then one, then single elements."""
         if self._are_many(kept, reduce):
             return self._panels(at, kept, reduce)
-        if self._vectors_of_known(kept, reduce) is not None:
+        if self._vectors_of_known(kept) is not None:
             return self._even_tiles([at], kept, reduce)
 
         def some(vectors: int) -> Callable[[Expr], Stmt]:
@@ -313,7 +323,7 @@ class _Rule:
     def _even_tiles(self, places: Sequence[dict[Var, Expr]], kept: Axis, reduce: list[Axis]) -> Stmt:
         """A known number of columns in tiles of as many vectors each. The last vectors reach back over columns that
         were computed already, to the same values."""
-        columns, each = L.constant(kept.extent), self._vectors_of_known(kept, reduce)
+        columns, each = L.constant(kept.extent), self._vectors_of_known(kept)
         assert columns is not None and each is not None
         last = L.number(columns - self.lanes)
 
