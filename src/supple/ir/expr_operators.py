@@ -51,10 +51,13 @@ _SCALAR_BINARY: dict[str, type[BinaryOp]] = {
 }  # fmt: skip
 
 
+_FOLLOWED = ("and", "or", "xor", "lshift", "rshift", "eq", "ne")  # a literal has the other operand's dtype
+
+
 def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
     if _is_tensor(a) or _is_tensor(b):
         return _tensor(name, a, b)
-    left, right = match_dtypes(a, b)
+    left, right = match_dtypes(a, b, follow=name in _FOLLOWED)
     folded = _folded(name, left, right) if conventions().folds_operators else None
     if folded is not None:
         return folded

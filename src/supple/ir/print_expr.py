@@ -18,7 +18,7 @@ from supple.ir.print_names import Names, float_text, quote
 from supple.ir.print_style import PrintOptions, print_options
 from supple.ir.print_types import LONG_TEXT, TypePrinter, check_length
 from supple.ir.structural import structural_equal
-from supple.ir.types import BufferType
+from supple.ir.types import BufferType, PrimType
 from supple.ir.walk import pre_order
 
 ATOM = 20
@@ -74,6 +74,7 @@ class ExprPrinter(TypePrinter):
         self.infos: dict[str, Any] = {}  # the module's global infos: virtual devices and meshes are named by them
         self.type_variables: list[str] = []  # names of symbols that the text declares before everything else
         self.owner: Any = None
+        self.cells: set[int] = set()  # buffers that are written as numbers that change
         self.in_sight: set[int] = set()  # symbols that a signature may name without quotes
 
     # ------------------------------------------------------------------------------------------------- expressions
@@ -295,6 +296,8 @@ class ExprPrinter(TypePrinter):
         outer, self.owner = self.owner, e
         name = self.marked(self.name_of(e.buffer), e.buffer)
         self.owner = outer
+        if id(e.buffer) in self.cells:
+            return name, ATOM, depth + 1
         return f"{name}[{', '.join(texts) or '()'}]", ATOM, depth + 1
 
     def _bitwise(self, e: Call, symbol: str, precedence: int) -> Any:
@@ -316,11 +319,11 @@ class ExprPrinter(TypePrinter):
                 return f"~{_wrap(inner, UNARY)}", UNARY, inner[2] + 1
             place = op.facts.get("result")
             if place == "first":
-                first = quote(e.ty_args[0].dtype)  # type: ignore[attr-defined]
+                first = self._result(e)
                 inner = yield from self._function("", e.args)
                 return f"T.{name}({first}{', ' if e.args else ''}{inner[0][1:]}", ATOM, inner[2]
             if place == "last":
-                last = quote(e.ty_args[0].dtype)  # type: ignore[attr-defined]
+                last = self._result(e)
                 return (yield from self._function(f"T.{name}", e.args, last))
             if name == "call_packed":
                 result = e.ty_args[0].dtype  # type: ignore[attr-defined]
@@ -336,6 +339,13 @@ class ExprPrinter(TypePrinter):
             return f"R.call_packed({', '.join(rest)})", ATOM, 1
         callee: Piece = yield op
         return f"{_wrap(callee, ATOM)}({', '.join(args)})", ATOM, 1
+
+    def _result(self, call: Call) -> str:
+        """The dtype that a call of a function by name gives, as its argument."""
+        ty = call.ty_args[0]
+        if not isinstance(ty, PrimType):
+            return '"void"'
+        return self.style.handle if ty.dtype == "handle" else quote(ty.dtype)
 
     # ------------------------------------------------------------------------------------------------- graph values
 

@@ -10,6 +10,7 @@ from supple.ir.expr import Call, IntImm, Let, Ramp, Var, scalar_dtype
 from supple.ir.loop import ForKind, IterType, PrimFunc, SBlock, SBlockRealize, SeqStmt
 from supple.ir.node import Expr, Node, Stmt
 from supple.ir.op import Op
+from supple.ir.print_cells import cells_of
 from supple.ir.print_lines import LinePrinter
 from supple.ir.print_names import quote
 from supple.ir.print_style import PrintOptions
@@ -43,6 +44,7 @@ class LoopPrinter(LinePrinter):
         self.loops: dict[int, tuple[Expr, Expr]] = {}
         self.fragment = False  # a part of a function is printed
         self.alone: SBlock | None = None  # the block that is printed by itself
+        self.declared = (0, 0)  # the cell that was declared last, and the number of lines then
         self.direct = False  # in the suite of a block itself, where an allocation would be the block's
 
     # ---------------------------------------------------------------------------------------------------- function
@@ -135,6 +137,7 @@ class LoopPrinter(LinePrinter):
 
     def suite(self, body: Stmt) -> None:
         """The statements of one suite; nested suites are printed from an explicit stack."""
+        self.cells = cells_of(body) if self.style.short_forms and self.options.syntax_sugar else set()
         stack: list[Any] = [self._suite(body, alone=self.fragment)]
         while stack:
             try:
@@ -223,7 +226,13 @@ class LoopPrinter(LinePrinter):
             indices = ", ".join(self.expr(i) for i in s.indices)
             value = self.expr(s.value)
         buffer = self.marked(self.names.get(s.buffer), s.buffer)
-        self.line(f"{buffer}[{indices or '()'}] = {value}")
+        if id(s.buffer) not in self.cells:
+            self.line(f"{buffer}[{indices or '()'}] = {value}")
+        elif (id(s.buffer), len(self.lines)) == self.declared and self.options.marks is None:
+            self.lines[-1] += f" = {value}"  # it was declared in the line before
+            self.declared = (0, 0)
+        else:
+            self.line(f"{buffer} = {value}")
         yield from ()
 
     def _place(self, index: Expr) -> str:
@@ -241,11 +250,15 @@ class LoopPrinter(LinePrinter):
         self.line(f"{self.names.define(buffer)} = {form}({arguments})")
 
     def _alloc_statement(self, s: L.AllocBuffer) -> Iterator[Any]:
+        if id(s.buffer) in self.cells:
+            self.line(f"{self.names.define(s.buffer)}: T.{s.buffer.dtype}")
+            self.declared = id(s.buffer), len(self.lines)
+            return
         rest = [f"annotations={self.attr(s.annotations)}"] if s.annotations else []
-        if self.direct and not rest:
+        if self.direct and not rest and not self.style.short_forms:
             rest.append("statement=True")
         self._alloc(s.buffer, "T.alloc_buffer", *rest)
-        if self.style.short_forms and not rest:
+        if self.style.short_forms and (s.annotations or not rest):
             self.lines[-1] = _short_alloc(self.lines[-1])
         yield from ()
 
@@ -353,7 +366,9 @@ class LoopPrinter(LinePrinter):
         return hoisted
 
     def _assert(self, s: L.AssertStmt) -> Iterator[Any]:
-        self.line(f"assert {self.expr(s.condition)}, {self.style.assertion.format(quote(s.message))}")
+        plain = self.style.plain_assertions and s.kind == "RuntimeError" and len(s.parts) == 1
+        said = f"({quote(s.kind)}, [{', '.join(quote(part) for part in s.parts)}])"
+        self.line(f"assert {self.expr(s.condition)}, {quote(s.message) if plain else said}")
         yield from ()
 
     def _attr(self, s: L.AttrStmt) -> Iterator[Any]:

@@ -26,7 +26,7 @@ from supple.ir.loop import (
     buffer_type,
 )
 from supple.ir.node import Expr, Node, children
-from supple.ir.types import BufferType, PrimType
+from supple.ir.types import BufferType, PointerType, PrimType
 from supple.ir.walk import free_symbols, post_order, statements
 
 LoopRule = Callable[[PrimFunc], Iterator[DiagnosticError]]
@@ -100,7 +100,8 @@ def _scoping(current: Node) -> tuple[list[Node], list[Var], list[Node]]:
         return outer, [current.loop_var], rest
     if isinstance(current, SBlock):
         new = [*(it.var for it in current.iter_vars), *current.alloc_buffers]
-        new += [m.buffer for m in current.match_buffers]
+        for match in current.match_buffers:  # a view's type introduces symbols: its strides, its offset
+            new += [match.buffer, *free_symbols(buffer_type(match.buffer))]
         domains: list[Node] = [e for it in current.iter_vars for e in (it.dom.min, it.dom.extent)]
         inner: list[Node] = [m.source for m in current.match_buffers]
         inner += [*current.reads, *current.writes, *([current.init] if current.init is not None else []), current.body]
@@ -209,9 +210,9 @@ def _introduced(item: Node) -> list[Var]:
 
 
 def scalars_are_of_known_kinds(func: PrimFunc) -> Iterator[DiagnosticError]:
-    """Parameters are buffers or scalars."""
+    """Parameters are buffers, scalars or pointers."""
     for param in func.params:
-        if not isinstance(param.ty, (BufferType, PrimType)):
+        if not isinstance(param.ty, (BufferType, PrimType, PointerType)):
             yield DiagnosticError(
                 f"the parameter {param.name} is neither a buffer nor a scalar",
                 span=param.span or func.span,
