@@ -1,4 +1,4 @@
-"""Loop functions that are read and built by Relax's conventions (`supple.ir.conventions`)."""
+"""Programs that are read and built by Relax's conventions (`supple.ir.conventions`)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 
 from supple import te
-from supple.base.errors import NotSupportedError
+from supple.base.errors import DiagnosticError, NotSupportedError
 from supple.base.target import host
+from supple.build.functions import const
 from supple.codegen.kernel import emit_kernel
 from supple.interp.loops import run_prim_func
 from supple.ir.loop import AllocBuffer, AssertStmt, Bind, PrimFunc
 from supple.ir.print_style import set_default_style
 from supple.ir.structural import assert_structural_equal
+from supple.ir.types import TensorType, VDevice
 from supple.ir.walk import post_order
 from supple.script import from_source
 from supple.script.ir_builder import IRBuilder
+from supple.script.ir_builder import relax as RB
 from supple.script.ir_builder import tirx as T
 
 
@@ -216,3 +219,131 @@ def test_a_view_in_a_block_introduces_its_strides() -> None:
     values = np.zeros((4, 8), "float32")
     run_prim_func(func, [values])
     assert values[0, 1] == 8
+
+
+# ---------------------------------------------------------------------------------------------------- graph functions
+
+
+def graph(body: str, params: str = 'x: R.Tensor((2,), "float32")', before: str = "", pure: bool = True) -> str:
+    """The body's text; the whole text reads back."""
+    lines = "\n    ".join(body.split("\n"))
+    func = from_source(f"{before}@R.function(pure={pure})\ndef f({params}):\n    {lines}\n")
+    printed = func.script()
+    assert_structural_equal(from_source(printed), func)
+    text = "\n".join(line.removeprefix("    ") for line in printed.split(":\n", 1)[1].strip("\n").split("\n"))
+    return text.replace('R.Tensor((2,), dtype="float32")', "F2")
+
+
+NESTED = """if c:
+    y = R.add(x, x)
+elif d:
+    if c:
+        y = R.multiply(x, x)
+    else:
+        y = x
+else:
+    y = R.exp(x)
+return y"""
+
+NESTED_PRINTED = """if c:
+    y_then: F2 = R.add(x, x)
+    y: F2 = y_then
+else:
+    if d:
+        if c:
+            y_then_1: F2 = R.multiply(x, x)
+            y_then: F2 = y_then_1
+        else:
+            y_then: F2 = x
+        y_else: F2 = y_then
+    else:
+        y_else_1: F2 = R.exp(x)
+        y_else: F2 = y_else_1
+    y: F2 = y_else
+return y"""
+
+
+def test_the_values_of_nested_branches_have_relaxs_names() -> None:
+    params = 'c: R.Tensor((), "bool"), d: R.Tensor((), "bool"), x: R.Tensor((2,), "float32")'
+    assert graph(NESTED, params) == NESTED_PRINTED
+
+
+def test_a_macros_value_is_bound_where_it_is_called() -> None:
+    macro = "@R.macro\ndef twice(x):\n    return R.add(x, x)\n\n"
+    assert graph("y = twice(x)\nreturn y", before=macro) == "gv: F2 = R.add(x, x)\ny: F2 = gv\nreturn y"
+    printed = "gv: F2 = R.add(x, x)\ngv1: F2 = gv\nreturn gv1"
+    assert graph("return twice(x)", before=macro) == printed
+
+
+def test_a_value_that_is_bound_to_no_name_is_refused() -> None:
+    with pytest.raises(DiagnosticError, match="is bound to no name"):
+        graph("R.add(x, x)\nreturn x")
+    assert graph("R.print(x, format='')\n_ = R.add(x, x)\nreturn x", pure=False).startswith("R.print(")
+    set_default_style("supple")
+    assert "R.add(x, x)" in graph("R.add(x, x)\nreturn x")
+
+
+def test_numbers_texts_and_dtypes_as_values() -> None:
+    assert graph("y = R.dtype('int8')\nreturn x").startswith('y: R.Any = R.dtype("int8")')
+    assert 'f", x, T.float64(2.5)' in graph("y = R.call_packed('f', x, 2.5)\nreturn x", pure=False)
+    assert graph("return R.add(x, R.const('-inf', 'float32'))").startswith(
+        'gv: F2 = R.add(x, R.const("-inf", "float32"))'
+    )
+
+
+@pytest.mark.parametrize(
+    "given, shape, printed",
+    [
+        ('"n", "m", 3', "(-1,)", "n * m * 3"),
+        ('"n", "m", 3', "(m, -1)", "n * 3"),
+        ('4, 6, "m"', "(-1, 3)", "m * 8"),
+        ('"n", 6, "m"', "(-1, 4)", "n * m * 6 // 4"),
+        ('"n", 4, "m"', "(m, -1, n * 2)", "2"),
+        ('"n + 1", "m"', "(n + 1, -1)", "m"),
+    ],
+)
+def test_a_dimension_that_is_left_is_written_in_the_shapes_order(given: str, shape: str, printed: str) -> None:
+    body = f"n, m = T.int64(), T.int64()\ny = R.reshape(x, {shape})\nreturn y"
+    # ``n`` and ``m`` are there, whatever the shape mentions
+    made = graph(body, f'x: R.Tensor(({given}), "float32"), s: R.Shape(["n", "m"])')
+    filled = shape.replace("-1", printed).strip("()").rstrip(",")
+    assert made.startswith(f'y: R.Tensor(({filled}{"" if "," in filled else ","}), dtype="float32")')
+
+
+@pytest.mark.parametrize(
+    "given, flat", [('"n", 2, 2', "n * 2 * 2"), ('2, "n", 1', "2 * n"), ('4, 6, "n"', "24 * n"), ('1, "n"', "n")]
+)
+def test_a_flat_size_is_written_in_the_shapes_order(given: str, flat: str) -> None:
+    assert f"R.Tensor(({flat},)" in graph("y = R.flatten(x)\nreturn y", f'x: R.Tensor(({given}), "float32")')
+
+
+def test_the_names_of_a_built_if() -> None:
+    with IRBuilder() as builder, RB.function():
+        RB.func_name("main")
+        c, x = RB.arg("c", TensorType((), "bool")), RB.arg("x", TensorType((2,), "float32"))
+        with RB.If(c) as made:
+            with RB.Then():
+                IRBuilder.name("y", RB.emit(RB.add(x, x)))
+            with RB.Else():
+                IRBuilder.name("y", RB.emit(RB.exp(x)))
+        assert made.var is not None
+        RB.func_ret_value(made.var)
+    printed = builder.get().script()
+    assert "y_then: R.Tensor" in printed and "y_else: R.Tensor" in printed and "        y: R.Tensor" in printed
+
+
+def test_a_virtual_devices_target_is_a_target() -> None:
+    device = VDevice({"kind": "cuda", "arch": "sm_80"}, 1)
+    assert device.target.kind.name == "cuda" == device.kind and device.target.attrs["arch"] == "sm_80"
+    text = 'I.vdevice({"arch": "sm_80", "keys": ["cuda", "gpu"], "kind": "cuda", "tag": ""}, 1, "global")'
+    assert str(device) == text
+    with pytest.raises(ValueError, match="kind 'cude' is not defined"):
+        VDevice("cude")
+
+
+def test_constants_in_relaxs_form() -> None:
+    assert str(const(float("nan"), "float32")) == 'R.const("nan", "float32")'
+    assert str(const(1, "uint8")).startswith('metadata["ir.GenericConst"][0]')
+    made = from_source('@R.function\ndef f():\n    return R.const([1.0] * 8, "float32")\n')
+    assert "\\\\/" in made.script(show_meta=True)  # JSON may escape a slash, and Relax's does
+    assert_structural_equal(from_source(made.script(show_meta=True)), made)

@@ -24,6 +24,7 @@ class Conventions:
     folds_operators: bool  # Python's operators compute numbers, and n + 0, n * 1, n // 1 are n
     symbols_in_sight: bool  # a body may name the symbols of its signature without declaring them
     drops_zeros: bool  # T.evaluate(0) among other statements is left out, and stands where there is no statement
+    binds_values: bool  # a macro's value is bound where it is called; a value that is bound to no name is refused
     names_are_cells: bool  # what is assigned to a name outside of blocks is a buffer of one element; T.let is a binding
     allocates_in_place: bool  # T.alloc_buffer outside of blocks is a statement, T.sblock_alloc_buffer the root block's
     literals_have_dtypes: bool  # a number in a loop-level program is an int32 (int64) or float32, whatever it meets
@@ -38,6 +39,7 @@ SUPPLE = Conventions(
     folds_operators=False,
     symbols_in_sight=False,
     drops_zeros=False,
+    binds_values=False,
     names_are_cells=False,
     allocates_in_place=False,
     literals_have_dtypes=False,
@@ -52,6 +54,7 @@ RELAX = Conventions(
     folds_operators=True,
     symbols_in_sight=True,
     drops_zeros=True,
+    binds_values=True,
     names_are_cells=True,
     allocates_in_place=True,
     literals_have_dtypes=True,

@@ -602,7 +602,7 @@ def inline_constant(data: Any, limit: int = 16, digits: int = 0) -> str | None:
     name = dtypes.from_numpy(array.dtype)
     if array.size > limit > 0 or (array.size == 0 and array.ndim > 0):
         return None
-    if limit == 0 and (array.ndim > 0 or dtypes.row(name).is_coded):
+    if limit == 0 and (array.ndim > 0 or dtypes.row(name).is_coded or dtypes.row(name).kind == "uint"):
         return None
 
     def text(value: Any) -> str:
@@ -613,7 +613,7 @@ def inline_constant(data: Any, limit: int = 16, digits: int = 0) -> str | None:
     def number(value: Any) -> Any:
         if dtypes.is_float(name):
             shown = float_text(float(value), name, digits)
-            return f"float({shown})" if shown.startswith('"') else shown
+            return f"float({shown})" if shown.startswith('"') and limit > 0 else shown
         return value.item()
 
     flat = np.empty(array.shape, dtype=object)

@@ -7,7 +7,7 @@ from typing import Any
 
 from supple.base.errors import TypeCheckError
 from supple.build.infer import infer, packed_result
-from supple.ir.expr import Call, as_expr
+from supple.ir.expr import Call, as_expr, graph_scalar
 from supple.ir.graph import UNIT, ExternFunc, GlobalVar, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, Op, Param, RelaxText
@@ -174,7 +174,7 @@ def call_pure_packed(func: str | Expr, *args: Any, ty_args: Any = None) -> Call:
 def _value(value: Any) -> Expr:
     if isinstance(value, (tuple, list)):
         return Tuple(tuple(_value(v) for v in value))
-    return as_expr(value)
+    return graph_scalar(value)
 
 
 @operator("print", pure=False, relax_text=RelaxText(strings=("format",)))
