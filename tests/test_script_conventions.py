@@ -347,3 +347,19 @@ def test_constants_in_relaxs_form() -> None:
     made = from_source('@R.function\ndef f():\n    return R.const([1.0] * 8, "float32")\n')
     assert "\\\\/" in made.script(show_meta=True)  # JSON may escape a slash, and Relax's does
     assert_structural_equal(from_source(made.script(show_meta=True)), made)
+
+
+def test_a_built_if_holds_its_branches_only() -> None:
+    with IRBuilder() as builder, T.prim_func():
+        T.func_name("f")
+        n = T.arg("n", T.int32())
+        with T.If(n > 1):
+            with T.Then():
+                T.evaluate(1)
+    assert "if n > 1:\n        T.evaluate(1)" in builder.get().script()
+    with pytest.raises(DiagnosticError, match="nothing beside the two branches"), IRBuilder(), T.prim_func():
+        T.func_name("f")
+        with T.If(n > 1):
+            T.evaluate(0)
+            with T.Then():
+                T.evaluate(1)

@@ -381,9 +381,9 @@ class IfFrame(TIRFrame):
 
     def body(self) -> Iterator[IfFrame]:
         state = _state("T.If")
-        with state.scope(), self.inside(state) as inside:
+        with state.scope(), self.inside(state):
             yield self
-        if "T.Then" not in self.branches or not (isinstance(inside[0], SeqStmt) and not inside[0].seq):
+        if "T.Then" not in self.branches or self.stmts:
             raise DiagnosticError("T.If holds T.Then, and nothing beside the two branches", rule="if")
         state.emit(IfThenElse(self.condition, self.branches["T.Then"], self.branches.get("T.Else")))
 
