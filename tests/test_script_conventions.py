@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,6 +22,7 @@ from supple.ir.structural import assert_structural_equal
 from supple.ir.types import TensorType, VDevice
 from supple.ir.walk import post_order
 from supple.script import from_source
+from supple.script import tirx as LT
 from supple.script.ir_builder import IRBuilder
 from supple.script.ir_builder import relax as RB
 from supple.script.ir_builder import tirx as T
@@ -221,6 +225,64 @@ def test_a_view_in_a_block_introduces_its_strides() -> None:
     assert values[0, 1] == 8
 
 
+MODULE = """@I.ir_module
+class Module:
+    @T.prim_func
+    def f(A: T.Buffer((4,), "int32")):
+        A[0] = Module.g(A[1] + 1) * 2
+        Module.h(4)
+
+    @T.prim_func
+    def g(n: T.int32) -> T.int32:
+        return n + 1
+
+    @T.prim_func
+    def h(n: T.int32):
+        T.evaluate(n)
+"""
+
+
+def test_loop_functions_call_each_other() -> None:
+    mod = from_source(MODULE)
+    assert mod.script().endswith(MODULE.rstrip("\n"))
+    assert_structural_equal(from_source(mod.script(style="supple")), mod)
+    with pytest.raises(NotSupportedError, match="f: a loop function can only call intrinsics"):
+        emit_kernel(mod["f"], "f", host(), [])
+    with pytest.raises(NotSupportedError, match="a loop function can only call intrinsics"):
+        run_prim_func(mod["f"], [np.zeros(4, "int32")])
+    with pytest.raises(DiagnosticError, match="the module Module has no loop function 'gg'"):
+        from_source(MODULE.replace("Module.g(", "Module.gg("))
+    with pytest.raises(DiagnosticError, match="positional arguments only"):
+        from_source(MODULE.replace("Module.h(4)", "Module.h(n=4)"))
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        'A: T.Buffer(("n", n + 1), "float32")',
+        'A: T.Buffer(("n + 1", n), "float32"), B: T.Buffer((n * 2, "m"), "float32"), C: T.Buffer((m + n,), "float32")',
+        'n: T.int32, A: T.Buffer((n, n + 1), "float32")',
+        'A: T.Buffer((4,), "float32", offset_factor=1), B: T.Buffer((4,), "float32", elem_offset=4)',
+        'A: T.Buffer((4,), "float32", offset_factor=2), B: T.Buffer((4,), "float32", elem_offset=4, offset_factor=2)',
+    ],
+)
+def test_signatures(params: str) -> None:
+    symbols = ("n = T.int32()\n" if '"n' in params else "") + ("m = T.int32()\n" if '"m"' in params else "")
+    func = function(f"{symbols}T.evaluate(0)", params)
+    assert f"def f({params}):" in func.script()
+    assert text(f"{symbols}T.evaluate(0)", params) == f"{symbols}T.evaluate(0)"
+
+
+def test_a_parameter_hides_what_is_captured() -> None:
+    n = 7
+
+    @LT.prim_func
+    def func(n: LT.int32, A: LT.Buffer((n,), "float32")):  # type: ignore[valid-type]
+        LT.evaluate(0)
+
+    assert func.params[1].ty.shape[0] is func.params[0] and n == 7
+
+
 # ---------------------------------------------------------------------------------------------------- graph functions
 
 
@@ -353,9 +415,8 @@ def test_a_built_if_holds_its_branches_only() -> None:
     with IRBuilder() as builder, T.prim_func():
         T.func_name("f")
         n = T.arg("n", T.int32())
-        with T.If(n > 1):
-            with T.Then():
-                T.evaluate(1)
+        with T.If(n > 1), T.Then():
+            T.evaluate(1)
     assert "if n > 1:\n        T.evaluate(1)" in builder.get().script()
     with pytest.raises(DiagnosticError, match="nothing beside the two branches"), IRBuilder(), T.prim_func():
         T.func_name("f")
@@ -363,3 +424,43 @@ def test_a_built_if_holds_its_branches_only() -> None:
             T.evaluate(0)
             with T.Then():
                 T.evaluate(1)
+
+
+def test_symbols_are_declared_by_the_parameter_that_introduces_them() -> None:
+    params = 'A: T.Buffer(("n", "m"), "float32"), B: T.Buffer((m, "k"), "float32")'
+    body = "n, m = T.int32(), T.int32()\nk = T.int32()\nT.evaluate(n)"
+    assert text(body, params) == body
+
+
+def test_a_scalar_parameter_is_named_without_quotes() -> None:
+    params = 'n: T.int64, x: R.Tensor((n,), dtype="float32")'
+    made = from_source(f"@R.function\ndef f({params}):\n    return x\n")
+    assert f"def f({params}) -> R.Tensor((n,)" in made.script()
+
+
+def test_an_empty_dataflow_block_is_left_out() -> None:
+    assert graph("with R.dataflow():\n    R.output()\nreturn x") == "return x"
+
+
+def test_a_region_is_underlined() -> None:
+    func = function(
+        'with T.sblock("b"):\n    T.reads()\n    T.writes(A[0:2])\n    A[0] = 1.0', 'A: T.Buffer((4,), "float32")'
+    )
+    block = func.body.block.body.block  # type: ignore[attr-defined]
+    lines = func.script(obj_to_underline=[block.writes[0]]).split("\n")
+    at = next(n for n, line in enumerate(lines) if "T.writes(A[0:2])" in line)
+    assert lines[at + 1].strip() == "^^^^^^" and lines[at].index("A[") == lines[at + 1].index("^")
+
+
+def test_names_of_the_module_of_blocks() -> None:
+    code = """
+import supple.compat
+supple.compat.install_as_tvm()
+from tvm.s_tir import SBlock, Schedule, ScheduleError
+from tvm.s_tir.stmt import SBlockRealize
+from tvm import s_tir, tirx
+assert s_tir.SBlock is SBlock and tirx.SBlock is SBlock and issubclass(ScheduleError, ValueError)
+print(s_tir.schedule.Schedule is Schedule, SBlockRealize.__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
+    assert done.stdout == "True SBlockRealize\n", done.stderr

@@ -491,7 +491,11 @@ class ExprPrinter(TypePrinter):
         yield from ()
         name = self.functions.get(e.name_hint, e.name_hint)
         alone = self.style.declare_free and e.name_hint not in self.functions  # outside of a module
-        return (name if alone else f"{self.options.module_alias or self.module or 'Module'}.{name}"), ATOM, 0
+        return (name if alone else f"{self.module_name()}.{name}"), ATOM, 0
+
+    def module_name(self) -> str:
+        """What the text calls the module whose function it is in."""
+        return self.options.module_alias or self.module or "Module"
 
     def _extern(self, e: G.ExternFunc) -> Any:
         yield from ()
@@ -522,10 +526,13 @@ class ExprPrinter(TypePrinter):
         if self.quoted and isinstance(e, Var) and id(e) in self.in_sight:
             return self.expr(e)
         text = self.expr(e)
-        if not self.quoted or not any(isinstance(n, Var) for n in pre_order(e)):
+        symbols = [n for n in pre_order(e) if isinstance(n, Var)] if self.quoted else []
+        if not symbols:
             return text
-        if self.style.type_variables and isinstance(e, Var) and e.dtype != "int64":
-            self.in_sight.add(id(e))  # the first occurrence says what it is
+        if self.style.type_variables and all(n.dtype != "int64" for n in symbols):
+            if all(id(n) in self.in_sight for n in symbols):
+                return text
+            self.in_sight |= {id(n) for n in symbols}  # the first occurrence says what it is
         return quote(self.options.rename(text))
 
     def bounds(self, low: Expr, extent: Expr) -> tuple[str, str] | None:
@@ -561,7 +568,7 @@ class ExprPrinter(TypePrinter):
         outer, self.owner = self.owner, region
         name = self.marked(self.name_of(region.buffer), region.buffer)
         self.owner = outer
-        return f"{name}[{', '.join(texts) or '()'}]"
+        return self.marked(f"{name}[{', '.join(texts) or '()'}]", region)
 
 
 def _is_number(e: Expr) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from supple.ir import loop as L
 from supple.ir.expr import Call, IntImm, Let, Ramp, Var, scalar_dtype
+from supple.ir.graph import GlobalVar
 from supple.ir.loop import ForKind, IterType, PrimFunc, SBlock, SBlockRealize, SeqStmt
 from supple.ir.node import Expr, Node, Stmt
 from supple.ir.op import Op
@@ -86,7 +87,8 @@ class LoopPrinter(LinePrinter):
         if shown.get("s_tir") is True:
             del shown["s_tir"]
         if self.style.declare_free:
-            self.declare(symbols)
+            for group in self._by_parameter(func, symbols):
+                self.declare(group)
         if shown:
             self.line(f"T.func_attr({self.step(self.attr(shown), func, 'attrs')})")
         if not self.style.declare_free:
@@ -94,6 +96,13 @@ class LoopPrinter(LinePrinter):
         self._body(func.body)
         self.indent -= 1
         self.names.close_scope()
+
+    def _as_value(self, value: Expr, text: str) -> str:
+        return text  # what a loop function passes is a scalar anyway
+
+    def module_name(self) -> str:
+        """A loop function names the class itself."""
+        return self.module or "Module"
 
     def _parameter(self, param: Var) -> str:
         if isinstance(param.ty, PrimType):
@@ -110,6 +119,16 @@ class LoopPrinter(LinePrinter):
                     if isinstance(item, Var) and isinstance(item.ty, PrimType) and id(item) not in params:
                         found.setdefault(id(item), item)
         return list(found.values())
+
+    def _by_parameter(self, func: PrimFunc, symbols: list[Var]) -> list[list[Var]]:
+        """Symbols by the parameter that introduces them."""
+        left = {id(s) for s in symbols}
+        groups: list[list[Var]] = []
+        for param in func.params:
+            mentioned = [n for n in pre_order(param.ty) if isinstance(n, Var)] if param.ty is not None else []
+            groups.append([n for n in {id(n): n for n in mentioned}.values() if id(n) in left])
+            left -= {id(n) for n in groups[-1]}
+        return groups
 
     def _declare_symbols(self, func: PrimFunc, symbols: list[Var]) -> None:
         used = {id(n) for n in _used(func.body)}
@@ -208,7 +227,7 @@ class LoopPrinter(LinePrinter):
 
     def _evaluate(self, s: L.Evaluate) -> Iterator[Any]:
         text = self.expr(s.value)
-        alone = self.style.calls_stand_alone and isinstance(s.value, Call) and isinstance(s.value.op, Op)
+        alone = self.style.calls_stand_alone and isinstance(s.value, Call) and isinstance(s.value.op, (Op, GlobalVar))
         self.line(text if alone else f"T.evaluate({text})")
         yield from ()
 

@@ -281,7 +281,7 @@ class TypePrinter:
             parts.append(f"scope={quote(ty.scope)}")
         if ty.align != 64:
             parts.append(f"align={ty.align}")
-        if ty.offset_factor != 1:
+        if ty.offset_factor > (0 if ty.elem_offset is None else 1):  # 1 says that there is an offset
             parts.append(f"offset_factor={ty.offset_factor}")
         return parts
 

@@ -352,7 +352,7 @@ class BufferType(Type):
     elem_offset: Expr | None = None
     data: Expr | None = None
     align: int = ignored(default=64)
-    offset_factor: int = ignored(default=1)
+    offset_factor: int = ignored(default=0)  # what divides the offset; 0: nothing was said, which means 1
 
     @property
     def storage_scope(self) -> str:

@@ -19,6 +19,8 @@ from supple.build.block_builder import BlockBuilder
 from supple.ir.graph import ExternFunc, Function, GlobalVar
 from supple.ir.loop import PrimFunc
 from supple.ir.module import MODULE_CALL, BaseFunc, IRModule
+from supple.ir.node import set_field
+from supple.ir.types import TupleType
 from supple.script.evaluate import Environment, Evaluator, describe
 from supple.script.forms import Form, FormCall, bind_form, check_flags, check_name
 from supple.script.graph_parser import GraphParser
@@ -229,9 +231,11 @@ def check(mod: IRModule) -> None:
     check_module(mod)
 
 
-def read_loop_function(source: Source, node: ast.FunctionDef, env: Environment, options: LoopOptions) -> PrimFunc:
-    """The loop function of a ``def``."""
-    return LoopParser(source, env).parse(node, options.attrs(node.name), options.root_block)
+def read_loop_function(
+    source: Source, node: ast.FunctionDef, env: Environment, options: LoopOptions, module: ModuleRef | None = None
+) -> PrimFunc:
+    """The loop function of a ``def``, of a module or by itself."""
+    return LoopParser(source, env, module).parse(node, options.attrs(node.name), options.root_block)
 
 
 @dataclass
@@ -374,13 +378,18 @@ def _read_functions(
     """Loop functions first, then the signatures of graph functions, then their bodies; in the order of the text."""
     found: dict[str, BaseFunc] = dict(externals)
     module = ModuleRef(node.name, {name: GlobalVar(name) for name in externals}, infos=infos)
+    loops: list[tuple[str, _Item, LoopOptions]] = []
     for item in items:
         if item.form.name == "T.prim_func":
             options: LoopOptions = _bound(source, item, loop_options)
-            function = read_loop_function(source, item.node, env, options)
-            found[item.node.name] = function
-            module.functions[item.node.name] = GlobalVar(options.name or item.node.name, function.ty)
-            module.loops[options.name or item.node.name] = function
+            name = options.name or item.node.name
+            loops.append((name, item, options))
+            module.functions[item.node.name] = GlobalVar(name)
+            module.returns[name] = LoopParser(source, env).return_type(item.node) or TupleType(())
+    for name, item, options in loops:  # each may call the others
+        function = read_loop_function(source, item.node, env, options, module)
+        found[item.node.name] = module.loops[name] = function
+        set_field(module.functions[item.node.name], "ty", function.ty)
     graphs = [item for item in items if item.form.name == "R.function"]
     found.update(read_graph_functions(source, env, graphs, module))
     order = [*(item.node.name for item in items), *externals]

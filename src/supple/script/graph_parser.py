@@ -343,8 +343,8 @@ class GraphParser(SymbolEvaluator):
         local = self.scopes.pop()
         self.in_dataflow = False
         self.outputs = {}
-        if len(statement.body) == 1:
-            self.builder.close_block(DataflowBlock)  # nothing but R.output(): an empty block
+        if len(statement.body) == 1 and not conventions().joins_dataflow:
+            self.builder.close_block(DataflowBlock)  # nothing but R.output(): an empty block, which Relax leaves out
         self.builder.end_dataflow()
         for name, value in local.items():
             if name in outputs or not isinstance(value, Var) or is_scalar(value):

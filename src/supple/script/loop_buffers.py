@@ -71,7 +71,7 @@ def make_buffer_type(
         None if elem_offset is None else p.dimension(elem_offset),
         data,
         64 if align <= 0 else align,
-        1 if offset_factor <= 0 else offset_factor,
+        max(offset_factor, 0),
     )
 
 

@@ -26,6 +26,7 @@ from supple.ir.expr import (
     is_scalar,
     scalar_dtype,
 )
+from supple.ir.graph import GlobalVar
 from supple.ir.intrinsics import intrinsic
 from supple.ir.loop import (
     AllocBuffer,
@@ -45,6 +46,7 @@ from supple.ir.types import BufferType, PointerType, PrimType, prim_type
 from supple.script.cells import changing_names
 from supple.script.evaluate import Environment, describe
 from supple.script.forms import Declaration, DtypeForm, Form, FormCall, Fresh
+from supple.script.graph_state import ModuleRef
 from supple.script.loop_buffers import buffer_from, buffer_view, region_index, store_index
 from supple.script.loop_forms import (
     ASSIGNABLE,
@@ -76,9 +78,12 @@ class LoopParser(LoopState):
 
     literal_dtype = "int32"
 
-    def __init__(self, source: Source, env: Environment) -> None:
+    def __init__(self, source: Source, env: Environment, module: ModuleRef | None = None) -> None:
         super().__init__(source, env)
         self.add_root = True
+        self.module = module
+        if module is not None:
+            self.define(module.name, module)
 
     # ------------------------------------------------------------------------------------------------ the function
 
@@ -95,7 +100,7 @@ class LoopParser(LoopState):
         self.changing = changing_names(node.body)
         self._signature(node)
         body = self._root(node)
-        ret_ty = self._return_type(node)
+        ret_ty = self.return_type(node)
         params = tuple(self.matched.get(id(p), p) for p in self.params)
         return PrimFunc(params, body, ret_ty, self.attrs, span=self.source.name_span(node))
 
@@ -113,6 +118,7 @@ class LoopParser(LoopState):
                 made[arg.arg] = param
                 if isinstance(param.ty, PrimType) and dtypes.is_int(param.ty.dtype):
                     self.symbols[arg.arg] = param
+                    self.define(arg.arg, param)  # hides what the program captures under that name
         values.sort(key=lambda item: args.index(item[0]))
         for arg, value in values:
             if arg.arg not in made:
@@ -139,7 +145,7 @@ class LoopParser(LoopState):
             return Var(arg.arg, prim_type(value.dtype), span=span)
         if isinstance(value, Fresh):
             return Var(arg.arg, prim_type(value.dtype), span=span)
-        if isinstance(value, Var) and isinstance(value.ty, PointerType):
+        if isinstance(value, Var) and not is_buffer(value):  # T.handle("float32")
             return Var(arg.arg, value.ty, span=span)
         if isinstance(value, PrimType):
             return Var(arg.arg, value, span=span)
@@ -157,7 +163,8 @@ class LoopParser(LoopState):
             describe(value),
         )
 
-    def _return_type(self, node: ast.FunctionDef) -> Type | None:
+    def return_type(self, node: ast.FunctionDef) -> Type | None:
+        """What a loop function returns; None for nothing."""
         if node.returns is None or (isinstance(node.returns, ast.Constant) and node.returns.value is None):
             return None
         value = self.evaluate(unquote(self, node.returns))
@@ -612,7 +619,17 @@ class LoopParser(LoopState):
     def call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], node: ast.Call) -> Any:
         if isinstance(function, Macro):
             return expand(self, function, args, kwargs, node)
+        if isinstance(function, GlobalVar):
+            return self._call_function(function, args, kwargs, node)
         return super().call(function, args, kwargs, node)
+
+    def _call_function(self, function: GlobalVar, args: tuple[Any, ...], kwargs: Any, node: ast.Call) -> Expr:
+        """The call of another loop function of the module."""
+        if kwargs:
+            raise self.error(node, "functions of the program take positional arguments only")
+        assert self.module is not None
+        operands = tuple(a if is_buffer(a) else self.scalar(a, n) for a, n in zip(args, node.args, strict=True))
+        return Call(function, operands, ty=self.module.returns[function.name_hint])
 
     def _definition(self, statement: ast.FunctionDef) -> None:
         """A macro inside of a function."""
@@ -627,6 +644,13 @@ class LoopParser(LoopState):
         raise self.error(self.source.name_span(statement), "a function inside of a loop function needs @T.inline")
 
     def attribute(self, value: Any, node: ast.Attribute) -> Any:
+        if isinstance(value, ModuleRef):
+            found = value.functions.get(node.attr)
+            if found is None or found.name_hint not in value.returns:
+                hint = did_you_mean(node.attr, value.returns).removeprefix("; ") or None
+                message = f"the module {value.name} has no loop function {node.attr!r}"
+                raise self.error(node, message, hint=hint, rule="undefined")
+            return found
         if isinstance(value, Var) and is_buffer(value) and node.attr == "data":
             data = buffer_type(value).data
             return value if data is None else data
