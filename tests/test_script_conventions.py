@@ -464,3 +464,56 @@ print(s_tir.schedule.Schedule is Schedule, SBlockRealize.__name__)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
     assert done.stdout == "True SBlockRealize\n", done.stderr
+
+
+OUTER = """for i, j in T.grid(4, 4):
+    with T.sblock("b"):
+        vi = T.axis.spatial(4, i)
+        T.where(j < 2)
+        A[vi, USED] = 1.0"""
+
+
+def test_a_block_names_no_loop_around_it() -> None:
+    params = 'A: T.Buffer((4, 4), "float32")'
+    assert "A[vi, 0]" in text(OUTER.replace("USED", "0"), params)
+    with pytest.raises(DiagnosticError, match="the block b names j, a loop outside of it"):
+        function(OUTER.replace("USED", "j"), params)
+    opaque = 'for i in range(4):\n    with T.sblock("b"):\n        for j in range(4):\n            A[i, j] = 1.0'
+    assert "A[i, j]" in text(opaque, params)
+    inner = 'with T.sblock("c"):\n            vk = T.axis.spatial(4, i)\n            A[vi, vk] = 1.0'
+    with pytest.raises(DiagnosticError, match="the block b names i"):  # what an inner block binds is used here
+        function(OUTER.replace("A[vi, USED] = 1.0", inner), params)
+    set_default_style("supple")
+    assert len(function(OUTER.replace("USED", "j"), params).params) == 1
+
+
+def test_containers_that_differ_are_shown_as_relax_shows_them() -> None:
+    with pytest.raises(ValueError) as raised:
+        assert_structural_equal([1, "a"], [1, "b"])
+    note = "Note: No visible object for this path is rendered in TVMScript."
+    sides = [f'at <root>[1]:\nAccess path: <root>[1]\n{note}\n\n(1, "{last}")' for last in "ab"]
+    said = f"StructuralEqual check failed, caused by lhs {sides[0]}\nand rhs {sides[1]}"
+    assert str(raised.value) == said
+    with pytest.raises(ValueError, match=r'\n\{"a": \(1,\)\}\n'):
+        assert_structural_equal({"a": [1]}, {"a": [2]})
+
+
+@pytest.mark.parametrize(
+    "written, printed",
+    [
+        ("T.evaluate(n | 3)", "T.evaluate(n | 3)"),  # no call, as it is written
+        ("T.evaluate(~n)", "T.evaluate(~n)"),
+        ("T.evaluate(T.exp(A[0]))", "T.exp(A[0])"),
+        ("T.evaluate(T.max(3, 4) + T.min(n, n))", "T.evaluate(4 + n)"),
+        ("T.evaluate(T.max(A[0], 0.5))", "T.evaluate(T.max(A[0], T.float32(0.5)))"),
+        ("V[0] = V[1] * T.Broadcast(T.float32(2), 4)", "V[0] = V[1] * T.Broadcast(T.float32(2.0), 4)"),
+    ],
+)
+def test_expressions(written: str, printed: str) -> None:
+    params = 'A: T.Buffer((8,), "float32"), n: T.int32, V: T.Buffer((4,), "float32x4")'
+    assert text(written, params) == printed
+
+
+def test_a_buffer_of_vectors_stores_vectors_only() -> None:
+    with pytest.raises(DiagnosticError, match="the value stored in V has another dtype"):
+        function("T.buffer_store(V, A[0], [0])", 'A: T.Buffer((8,), "float32"), V: T.Buffer((4,), "float32x4")')

@@ -27,6 +27,7 @@ class Conventions:
     binds_values: bool  # a macro's value is bound where it is called; a value that is bound to no name is refused
     names_are_cells: bool  # what is assigned to a name outside of blocks is a buffer of one element; T.let is a binding
     allocates_in_place: bool  # T.alloc_buffer outside of blocks is a statement, T.sblock_alloc_buffer the root block's
+    closed_blocks: bool  # a block with iteration variables does not name the loops around it
     literals_have_dtypes: bool  # a number in a loop-level program is an int32 (int64) or float32, whatever it meets
 
 
@@ -42,6 +43,7 @@ SUPPLE = Conventions(
     binds_values=False,
     names_are_cells=False,
     allocates_in_place=False,
+    closed_blocks=False,
     literals_have_dtypes=False,
 )
 
@@ -57,6 +59,7 @@ RELAX = Conventions(
     binds_values=True,
     names_are_cells=True,
     allocates_in_place=True,
+    closed_blocks=True,
     literals_have_dtypes=True,
 )
 

@@ -12,6 +12,7 @@ from supple.ir.loop import ForKind, IterType, PrimFunc, SBlock, SBlockRealize, S
 from supple.ir.node import Expr, Node, Stmt
 from supple.ir.op import Op
 from supple.ir.print_cells import cells_of
+from supple.ir.print_expr import ATOM
 from supple.ir.print_lines import LinePrinter
 from supple.ir.print_names import quote
 from supple.ir.print_style import PrintOptions
@@ -226,8 +227,9 @@ class LoopPrinter(LinePrinter):
         yield from self._nested(s) if len(s.seq) != 1 else self._nested(s.seq[0])
 
     def _evaluate(self, s: L.Evaluate) -> Iterator[Any]:
-        text = self.expr(s.value)
-        alone = self.style.calls_stand_alone and isinstance(s.value, Call) and isinstance(s.value.op, (Op, GlobalVar))
+        text, precedence, _ = self.piece(s.value)
+        called = isinstance(s.value, Call) and isinstance(s.value.op, (Op, GlobalVar)) and precedence == ATOM
+        alone = self.style.calls_stand_alone and called
         self.line(text if alone else f"T.evaluate({text})")
         yield from ()
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from supple.base.errors import DiagnosticError, NotSupportedError
 from supple.build.block_builder import BlockBuilder
+from supple.ir.conventions import conventions
 from supple.ir.graph import ExternFunc, Function, GlobalVar
 from supple.ir.loop import PrimFunc
 from supple.ir.module import MODULE_CALL, BaseFunc, IRModule
@@ -30,6 +31,7 @@ from supple.script.loop_state import names_of
 from supple.script.macros import Macro
 from supple.script.signature import is_docstring
 from supple.script.source import Source, class_definition, first_line, function_definition
+from supple.verify.loops import blocks_name_no_loops_around
 from supple.verify.well_formed import check_module
 
 MODULE_FORM = "I.ir_module"
@@ -229,6 +231,9 @@ def _environment(frame: types.FrameType, functions: list[types.FunctionType]) ->
 def check(mod: IRModule) -> None:
     """Refuse a module that is not well formed."""
     check_module(mod)
+    for func in mod.functions.values() if conventions().closed_blocks else ():
+        for fault in blocks_name_no_loops_around(func) if isinstance(func, PrimFunc) else ():
+            raise fault
 
 
 def read_loop_function(

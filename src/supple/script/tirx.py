@@ -13,6 +13,7 @@ from supple.base.registry import did_you_mean
 from supple.ir import expr as _expr
 from supple.ir import intrinsics as _intrinsics
 from supple.ir.expr import ExprLike, as_expr, match_dtypes, scalar_dtype
+from supple.ir.expr_operators import folded as _folded
 from supple.ir.loop import CommReducer, IndexMap
 from supple.ir.node import Expr
 from supple.ir.op import OPS, Op
@@ -92,14 +93,20 @@ boolean = _DTYPES["bool"]
 # -------------------------------------------------------------------------------------------------- scalar expressions
 
 
+def _extremum(kind: type[_expr.BinaryOp], name: str, a: ExprLike, b: ExprLike) -> Expr:
+    left, right = match_dtypes(a, b)
+    number = _folded(name, left, right)
+    return kind(left, right) if number is None else number
+
+
 def max(a: ExprLike, b: ExprLike) -> Expr:
     """The larger of two scalars; NaN propagates."""
-    return _expr.Max(*match_dtypes(a, b))
+    return _extremum(_expr.Max, "max", a, b)
 
 
 def min(a: ExprLike, b: ExprLike) -> Expr:
     """The smaller of two scalars; NaN propagates."""
-    return _expr.Min(*match_dtypes(a, b))
+    return _extremum(_expr.Min, "min", a, b)
 
 
 def _integers(name: str, a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:

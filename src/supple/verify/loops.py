@@ -125,6 +125,8 @@ def stores_have_the_buffer_s_dtype(func: PrimFunc) -> Iterator[DiagnosticError]:
         lanes = 1
         for index in store.indices:
             lanes *= dtypes.lanes(scalar_dtype(index))
+        lanes *= dtypes.lanes(wanted)
+        wanted = dtypes.element(wanted)
         if dtypes.element(actual) != wanted or dtypes.lanes(actual) != lanes:
             yield TypeCheckError(
                 f"the value stored in {store.buffer.name} has another dtype",
@@ -181,6 +183,41 @@ def blocks_bind_their_variables(func: PrimFunc) -> Iterator[DiagnosticError]:
             yield DiagnosticError(
                 f"the block {block.name_hint} binds a variable twice", span=block.span, rule="block_bindings"
             )
+
+
+def blocks_name_no_loops_around(func: PrimFunc) -> Iterator[DiagnosticError]:
+    """What a block with iteration variables does follows from them: it names no variable of a loop outside of it.
+
+    Asked of programs that are read by Relax's conventions (`Conventions.closed_blocks`); here a block may name them.
+    """
+    depths: dict[int, int] = {}  # loop variable -> the blocks around its loop
+    stack: list[tuple[Node, tuple[SBlock, ...]]] = [(func.body, ())]
+    seen: set[tuple[int, int]] = set()
+    while stack:
+        current, around = stack.pop()
+        if (id(current), len(around)) in seen:
+            continue
+        seen.add((id(current), len(around)))
+        parts: list[Node] = []
+        if isinstance(current, For):
+            depths[id(current.loop_var)] = len(around)
+            parts = [p for p in (current.min, current.extent, current.step, current.body) if p is not None]
+        elif isinstance(current, SBlockRealize):
+            block = current.block
+            stack.extend((value, around) for value in (*current.iter_values, current.predicate))
+            around = (*around, block) if block.iter_vars else around
+            parts = [*block.reads, *block.writes, *([] if block.init is None else [block.init]), block.body]
+        elif isinstance(current, Var):
+            if depths.get(id(current), len(around)) < len(around):
+                yield DiagnosticError(
+                    f"the block {around[-1].name_hint} names {current.name}, a loop outside of it",
+                    span=current.span or around[-1].span,
+                    hint=f"bind it: v{current.name} = T.axis.spatial(extent, {current.name})",
+                    rule="closed_block",
+                )
+        else:
+            parts = list(children(current))
+        stack.extend((part, around) for part in parts)
 
 
 def variables_are_bound_once(func: PrimFunc) -> Iterator[DiagnosticError]:
