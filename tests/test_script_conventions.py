@@ -517,3 +517,11 @@ def test_expressions(written: str, printed: str) -> None:
 def test_a_buffer_of_vectors_stores_vectors_only() -> None:
     with pytest.raises(DiagnosticError, match="the value stored in V has another dtype"):
         function("T.buffer_store(V, A[0], [0])", 'A: T.Buffer((8,), "float32"), V: T.Buffer((4,), "float32x4")')
+
+
+def test_a_function_by_itself_may_have_another_symbol() -> None:
+    source = '@R.function\ndef f(x: R.Tensor):\n    R.func_attr({"global_symbol": "g"})\n    return x\n'
+    assert "\ndef g(x" in from_source(source).script()
+    lines = "".join(f"    {line}\n" for line in source.splitlines())
+    with pytest.raises(DiagnosticError, match="the function f has another global_symbol"):
+        from_source(f"@I.ir_module\nclass Module:\n{lines}")

@@ -127,7 +127,8 @@ class GraphDecorator(FunctionDecorator):
         parser.signature()
         function = parser.body(BlockBuilder())
         if options.check_well_formed:
-            check(IRModule({options.name or node.name: function}))
+            symbol = function.attrs.get("global_symbol")  # by itself a function is called what it says
+            check(IRModule({symbol if isinstance(symbol, str) else options.name or node.name: function}))
         return function
 
 
