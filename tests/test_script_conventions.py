@@ -10,11 +10,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from supple import compile as compile_module
 from supple import te
 from supple.base.errors import DiagnosticError, NotSupportedError
 from supple.base.target import host
 from supple.build.functions import const
 from supple.codegen.kernel import emit_kernel
+from supple.interp.graph import Interpreter
 from supple.interp.loops import run_prim_func
 from supple.ir.loop import AllocBuffer, AssertStmt, Bind, PrimFunc
 from supple.ir.print_style import set_default_style
@@ -525,3 +527,15 @@ def test_a_function_by_itself_may_have_another_symbol() -> None:
     lines = "".join(f"    {line}\n" for line in source.splitlines())
     with pytest.raises(DiagnosticError, match="the function f has another global_symbol"):
         from_source(f"@I.ir_module\nclass Module:\n{lines}")
+
+
+def test_notes_of_a_packed_call() -> None:
+    body = 'y = R.call_packed("f", x, mp=False, k=1, ty_args=R.Tensor((2,), "float32"))\nreturn y'
+    call = 'R.call_packed("f", x, attrs_type_key="ir.DictAttrs", k=1, mp=False, ty_args=(F2,))'
+    assert graph(body, pure=False) == f"y: F2 = {call}\nreturn y"
+    lines = body.replace("\n", "\n        ")
+    head = "@I.ir_module\nclass M:\n    @R.function(pure=False)\n    def main(x: R.Tensor((2,), 'float32')):\n        "
+    made = from_source(f"{head}{lines}\n")
+    for run in (lambda: compile_module(made), lambda: Interpreter(made).run("main", np.zeros(2, "float32"))):
+        with pytest.raises(NotSupportedError, match="the attributes k, mp do not reach the function"):
+            run()

@@ -335,7 +335,10 @@ class ExprPrinter(TypePrinter):
             return (yield from special(self, e)) if special is not None else (yield from self._operator(e, op))
         args = yield from self._values(e.args)
         if isinstance(op, G.ExternFunc):
-            rest = [quote(op.global_symbol), *args, *self._types("ty_args", e.ty_args)]
+            notes = [f"{name}={self.attr(value)}" for name, value in e.attrs.items()]
+            if notes and self.style.all_attributes:
+                notes.insert(0, 'attrs_type_key="ir.DictAttrs"')
+            rest = [quote(op.global_symbol), *args, *notes, *self._types("ty_args", e.ty_args)]
             return f"R.call_packed({', '.join(rest)})", ATOM, 1
         callee: Piece = yield op
         return f"{_wrap(callee, ATOM)}({', '.join(args)})", ATOM, 1
