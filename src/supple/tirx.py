@@ -149,7 +149,13 @@ LetStmt = Bind
 
 
 def decl_buffer(shape: Any, dtype: str | None = None, name: str = "buffer", scope: str = "", **rest: Any) -> Var:
-    """A buffer variable; ``rest`` are ``data``, ``strides``, ``elem_offset``, ``align``. Shapes of ints are int32."""
+    """A buffer variable; ``rest`` are ``data``, ``strides``, ``elem_offset``, ``data_alignment``, ``offset_factor``.
+    Shapes of ints are int32."""
+    align = rest.pop("data_alignment", -1)
+    if align > 0:
+        rest["align"] = align
+    if rest.get("offset_factor", 0) <= 0:
+        rest.pop("offset_factor", None)
     dims = shape if isinstance(shape, (list, tuple)) else (shape,)
     if "strides" in rest:
         rest["strides"] = _scalars(rest["strides"] or ())

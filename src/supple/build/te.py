@@ -461,7 +461,8 @@ def comm_reducer(
         if any(not isinstance(a, IterVar) or a.iter_type is not IterType.REDUCE for a in axes):
             raise TypeError(f"{name}: axis must be made by te.reduce_axis")
         several = isinstance(source, (list, tuple))
-        sources = tuple(as_expr(s, "float32") for s in (source if several else (source,)))
+        given = tuple(source) if several else (source,)
+        sources = tuple(as_expr(s.var if isinstance(s, IterVar) else s, "float32") for s in given)
         dtypes_ = [scalar_dtype(s) for s in sources]
         lhs = [Var(f"x{n}", prim_type(dtype)) for n, dtype in enumerate(dtypes_)]
         rhs = [Var(f"y{n}", prim_type(dtype)) for n, dtype in enumerate(dtypes_)]
@@ -682,7 +683,7 @@ def _nest(op: ComputeOp, names: dict[str, int]) -> Stmt:
             store, init = _update(tensor, body, to_iter, indices)
         reads, writes = infer_regions(store, init)
         label = op.name if together else tensor.name
-        block = SBlock(iter_vars, reads, writes, _block_name(label, names), store, init)
+        block = SBlock(iter_vars, reads, writes, _block_name(label, names), store, init, annotations=dict(op.attrs))
         blocks.append(SBlockRealize(tuple(loops), const(True), block))
         if together:
             break

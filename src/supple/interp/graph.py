@@ -180,6 +180,7 @@ class Interpreter:
         if isinstance(op, GlobalVar):
             return self._call_global(op, args)
         if isinstance(op, ExternFunc):
+            calls.refuse_notes(e)
             return call_packed(op.global_symbol, args)
         return self.call_value(self.eval(op, frame), args)
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from supple.base import dtypes
 from supple.base.source import Span
 from supple.ir.buffer_methods import BufferMethods
+from supple.ir.conventions import literals_have_dtypes
 from supple.ir.node import Expr, Node, Role, Type, as_tuple, define, ignored, node, set_field
 from supple.ir.operators import Operators
 from supple.ir.types import BufferType, PrimType, StringType, TensorType, prim_type
@@ -676,17 +677,19 @@ def uncast(e: Expr) -> Expr:
     return e
 
 
-def match_dtypes(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
-    """Both operands in one dtype: literals follow the other operand, the narrower is widened, ints go to floats."""
+def match_dtypes(a: ExprLike, b: ExprLike, follow: bool = False) -> tuple[Expr, Expr]:
+    """Both operands in one dtype: literals follow the other operand (in users' programs under Relax's conventions they
+    have dtypes of their own, unless ``follow``), the narrower is widened, ints go to floats."""
     if not isinstance(a, Expr) and not isinstance(b, Expr):
         return match_dtypes(const(a), b)
     if not isinstance(a, Expr):
-        right, left = match_dtypes(b, a)
+        right, left = match_dtypes(b, a, follow)
         return left, right
     left_type = scalar_dtype(a)
     if not isinstance(b, Expr):
+        own = literals_have_dtypes() and not follow and dtypes.element(left_type) != "float64"
         as_float = isinstance(b, float) and not dtypes.is_float(left_type)
-        return match_dtypes(a, const(b, None if as_float else left_type))
+        return match_dtypes(a, const(b, None if own or as_float else left_type))
     right_type = scalar_dtype(b)
     if left_type == right_type:
         return a, b

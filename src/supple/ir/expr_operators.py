@@ -51,13 +51,16 @@ _SCALAR_BINARY: dict[str, type[BinaryOp]] = {
 }  # fmt: skip
 
 
+_FOLLOWED = ("and", "or", "xor", "lshift", "rshift", "eq", "ne")  # a literal has the other operand's dtype
+
+
 def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
     if _is_tensor(a) or _is_tensor(b):
         return _tensor(name, a, b)
-    left, right = match_dtypes(a, b)
-    folded = _folded(name, left, right) if conventions().folds_operators else None
-    if folded is not None:
-        return folded
+    left, right = match_dtypes(a, b, follow=name in _FOLLOWED)
+    number = folded(name, left, right)
+    if number is not None:
+        return number
     if name == "truediv":
         if not dtypes.is_float(scalar_dtype(left)):
             raise TypeError("'/' on integers is ambiguous: write a // b, or T.Div(a, b) for truncating division")
@@ -70,17 +73,20 @@ def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
 
 _COMPUTED: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv, "mod": operator.mod,
-    "truediv": operator.truediv,
+    "truediv": operator.truediv, "max": max, "min": min,
 }  # fmt: skip
-_FOLDED_INTS = ("add", "sub", "mul", "floordiv", "mod")
+_FOLDED_INTS = ("add", "sub", "mul", "floordiv", "mod", "max", "min")
 _FOLDED_FLOATS = ("add", "sub", "mul", "truediv")
 
 
-def _folded(name: str, a: Expr, b: Expr) -> Expr | None:
-    """The value of an operation on numbers, and of one that leaves an operand as it is; None: build it.
+def folded(name: str, a: Expr, b: Expr) -> Expr | None:
+    """The value of an operation on numbers, and of one that leaves an operand as it is; None: build it, as is always
+    done where the conventions do not fold.
 
     A number that its dtype does not hold, and what divides by zero, is left to who evaluates it.
     """
+    if not conventions().folds_operators:
+        return None
     dtype = scalar_dtype(a)
     names = _FOLDED_INTS if dtypes.is_int(dtype) else _FOLDED_FLOATS if dtype in ("float32", "float64") else ()
     if name not in names or scalar_dtype(b) != dtype or dtypes.lanes(dtype) != 1:
@@ -89,6 +95,8 @@ def _folded(name: str, a: Expr, b: Expr) -> Expr | None:
     divides = name in ("floordiv", "mod", "truediv")
     if left is not None and right is not None:
         return None if divides and right == 0 else _constant(_COMPUTED[name](left, right), dtype)
+    if name in ("max", "min"):
+        return a if a is b else None
     if name == "add" and left == 0:
         return b
     if name in ("add", "sub") and right == 0:

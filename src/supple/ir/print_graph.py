@@ -69,7 +69,10 @@ class GraphPrinter(LinePrinter):
                 self.names.define(param)
         self.declare_types([*(p.ty for p in func.params), func.ret_ty], func.params)
         self.quoted = True
-        types = [(param, self.type(param.ty)) for param in func.params]
+        types = []
+        for param in func.params:
+            types.append((param, self.type(param.ty)))
+            self.in_sight |= {id(param)} if self.style.type_variables else set()
         params = [f"{self.names.get(param)}: {text}" for param, text in types]
         result = f" -> {self.type(func.ret_ty)}" if func.ret_ty is not None else ""
         self.quoted = False
@@ -238,9 +241,7 @@ class GraphPrinter(LinePrinter):
 
 
 def _says_type(value: Expr) -> bool:
-    """Whether a value says its type itself (a dtype's has no spelling)."""
-    if isinstance(value, G.DataTypeImm):
-        return True
+    """Whether a value says its type itself."""
     if not (isinstance(value, Call) and isinstance(value.op, Op)):
         return False
     return bool(value.op.facts.get("relax_text", RelaxText()).says_type)

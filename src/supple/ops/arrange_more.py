@@ -11,6 +11,7 @@ import numpy as np
 from supple.build import te
 from supple.ir import expr as E
 from supple.ir.expr import IntImm, cast, const, int64
+from supple.ir.graph import ShapeExpr
 from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
@@ -21,11 +22,11 @@ from supple.ops.manipulate import reshape_tensor
 from supple.ops.requirements import require_at_least, require_shape, require_whole
 from supple.ops.shapes import normalize_axis, require_known_rank, same_dtype
 from supple.sym.relate import tensor, tensor_dims
-from supple.sym.simplify import SHAPES, product
+from supple.sym.simplify import SHAPES, size_in_order
 
 
 def _flat_dims(dims: Sequence[Expr]) -> tuple[Expr, Expr]:
-    return dims[0], product(list(dims[1:]))
+    return dims[0], size_in_order(dims[1:])
 
 
 @operator(
@@ -41,7 +42,7 @@ def batch_flatten(data: TensorType) -> Type:
     if data.ndim in (0, 1):
         fail("nn.batch_flatten: needs a batch and dimensions", "at least 2 dimensions", f"{data.ndim} dimensions")
     dims = tensor_dims(data)
-    return TensorType(None, data.dtype, 2) if dims is None else tensor(_flat_dims(dims), data.dtype)
+    return TensorType(None, data.dtype, 2) if dims is None else TensorType(ShapeExpr(_flat_dims(dims)), data.dtype)
 
 
 # ------------------------------------------------------------------------------------------------------------ meshgrid

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from supple.base.errors import TypeCheckError
+from supple.base.errors import NotSupportedError, TypeCheckError
 from supple.build.infer import infer, packed_result
-from supple.ir.expr import Call, as_expr
+from supple.ir.expr import Call, as_expr, graph_scalar
 from supple.ir.graph import UNIT, ExternFunc, GlobalVar, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, Op, Param, RelaxText
@@ -161,9 +161,21 @@ def _extern(func: str | Expr) -> Expr:
     return func
 
 
-def call_packed(func: str | Expr, *args: Any, ty_args: Any = None) -> Call:
-    """``R.call_packed("name", x, ty_args=...)``: a registered function, which may have effects."""
-    return Call(_extern(func), tuple(_value(a) for a in args), {}, _types(ty_args))
+def call_packed(func: str | Expr, *args: Any, ty_args: Any = None, **attrs: Any) -> Call:
+    """``R.call_packed("name", x, ty_args=...)``: a registered function, which may have effects. ``attrs`` are notes for
+    passes: a call that still has some when it would run is refused."""
+    attrs.pop("attrs_type_key", None)
+    return Call(_extern(func), tuple(_value(a) for a in args), dict(sorted(attrs.items())), _types(ty_args))
+
+
+def refuse_notes(call: Call) -> None:
+    """Refuse to run the call of a packed function with notes, which nothing would hand over to it."""
+    if call.attrs:
+        raise NotSupportedError(
+            f"R.call_packed: the attributes {', '.join(call.attrs)} do not reach the function",
+            call.span,
+            hint="pass them as arguments",
+        )
 
 
 def call_pure_packed(func: str | Expr, *args: Any, ty_args: Any = None) -> Call:
@@ -174,7 +186,7 @@ def call_pure_packed(func: str | Expr, *args: Any, ty_args: Any = None) -> Call:
 def _value(value: Any) -> Expr:
     if isinstance(value, (tuple, list)):
         return Tuple(tuple(_value(v) for v in value))
-    return as_expr(value)
+    return graph_scalar(value)
 
 
 @operator("print", pure=False, relax_text=RelaxText(strings=("format",)))

@@ -573,6 +573,8 @@ def _absent(value: Expr) -> bool:
     """An argument that was left out: ``R.tuple()``, or ``R.null_value()``."""
     if isinstance(value, Tuple) and not value.fields:
         return True
+    if isinstance(value, DataTypeImm):
+        return False
     ty = infer(value)
     return isinstance(ty, AnyType) or (isinstance(ty, TupleType) and not ty.fields)
 

@@ -13,6 +13,7 @@ from supple.base.registry import did_you_mean
 from supple.ir import expr as _expr
 from supple.ir import intrinsics as _intrinsics
 from supple.ir.expr import ExprLike, as_expr, match_dtypes, scalar_dtype
+from supple.ir.expr_operators import folded as _folded
 from supple.ir.loop import CommReducer, IndexMap
 from supple.ir.node import Expr
 from supple.ir.op import OPS, Op
@@ -64,6 +65,7 @@ continue_loop = Form("T.continue_loop", "Go on with the innermost loop: continue
 Return = Form("T.Return", "Leave the function with a value.")
 alloc_local = Form("T.alloc_local", "An intermediate buffer in scope 'local'.")
 alloc_shared = Form("T.alloc_shared", "An intermediate buffer in scope 'shared'.")
+alloc_scalar = Form("T.alloc_scalar", "A number that changes: x = T.alloc_scalar('float32').")
 inline = MacroForm("T.inline", "A function whose statements are read where it is called.")
 macro = MacroForm("T.macro", "A function whose statements are read where it is called.")
 Range = Form("T.Range", "A range by its first value and extent.")
@@ -91,14 +93,20 @@ boolean = _DTYPES["bool"]
 # -------------------------------------------------------------------------------------------------- scalar expressions
 
 
+def _extremum(kind: type[_expr.BinaryOp], name: str, a: ExprLike, b: ExprLike) -> Expr:
+    left, right = match_dtypes(a, b)
+    number = _folded(name, left, right)
+    return kind(left, right) if number is None else number
+
+
 def max(a: ExprLike, b: ExprLike) -> Expr:
     """The larger of two scalars; NaN propagates."""
-    return _expr.Max(*match_dtypes(a, b))
+    return _extremum(_expr.Max, "max", a, b)
 
 
 def min(a: ExprLike, b: ExprLike) -> Expr:
     """The smaller of two scalars; NaN propagates."""
-    return _expr.Min(*match_dtypes(a, b))
+    return _extremum(_expr.Min, "min", a, b)
 
 
 def _integers(name: str, a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
@@ -131,7 +139,7 @@ def truncmod(a: ExprLike, b: ExprLike) -> Expr:
 def ceildiv(a: ExprLike, b: ExprLike) -> Expr:
     """``a / b`` rounded up."""
     left, right = _integers("ceildiv", a, b)
-    return _expr.FloorDiv(_expr.Add(left, _expr.Sub(right, _expr.const(1, scalar_dtype(right)))), right)
+    return _expr.FloorDiv(_expr.Sub(_expr.Add(left, right), _expr.const(1, scalar_dtype(right))), right)
 
 
 def Div(a: ExprLike, b: ExprLike) -> Expr:
@@ -224,9 +232,14 @@ def infinity(dtype: Any) -> Expr:
     return _intrinsics.infinity(as_dtype(dtype, "T.infinity"))
 
 
+def _result(dtype: Any, what: str) -> str:
+    """What a call of a function by name gives: a dtype, or ``"void"``."""
+    return "void" if dtype == "void" else as_dtype(dtype, what)
+
+
 def call_extern(dtype: Any, name: Any, *args: ExprLike) -> Expr:
     """A call of a native function: ``T.call_extern("int32", "name", a, b)``."""
-    return _intrinsics.call_extern("call_extern", as_dtype(dtype, "T.call_extern"), name, *args)
+    return _intrinsics.call_extern("call_extern", _result(dtype, "T.call_extern"), name, *args)
 
 
 def call_intrin(dtype: Any, func_name: Any, *args: Any) -> Expr:
@@ -238,7 +251,7 @@ def call_intrin(dtype: Any, func_name: Any, *args: Any) -> Expr:
 
 def call_pure_extern(dtype: Any, name: Any, *args: ExprLike) -> Expr:
     """A call of a native function without effects."""
-    return _intrinsics.call_extern("call_pure_extern", as_dtype(dtype, "T.call_pure_extern"), name, *args)
+    return _intrinsics.call_extern("call_pure_extern", _result(dtype, "T.call_pure_extern"), name, *args)
 
 
 def call_packed(name: Any, *args: ExprLike, dtype: Any = "int32") -> Expr:

@@ -6,13 +6,13 @@ import functools
 import math
 import operator
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from supple.base import dtypes
 from supple.base.errors import DiagnosticError
 from supple.ir import expr as E
-from supple.ir.expr import IntImm, Var
+from supple.ir.expr import IntImm, Var, int64
 from supple.ir.node import Expr, children
 from supple.ir.structural import SIZES, structural_equal, structural_hash
 from supple.sym import poly as P
@@ -215,6 +215,52 @@ def product(values: tuple[Expr, ...] | list[Expr]) -> Expr:
     for value in values:
         total = total * SHAPES.canonical(value)
     return from_poly(total)
+
+
+def size_in_order(dims: Iterable[Expr]) -> Expr:
+    """The product of dimensions as it is read off a shape, from the first to the last; only numbers that meet are
+    multiplied."""
+    size: Expr = int64(1)
+    for dim in dims:
+        if isinstance(size, IntImm) and isinstance(dim, IntImm):
+            size = int64(size.value * dim.value)
+        elif isinstance(size, IntImm) and size.value == 1:
+            size = dim
+        elif not (isinstance(dim, IntImm) and dim.value == 1):
+            size = E.Mul(size, dim)
+    return size
+
+
+def rest_in_order(dims: Iterable[Expr], others: Iterable[Expr]) -> Expr:
+    """What is left of a shape's size without the factors of ``others``: symbols in the shape's order, then a number."""
+    (symbols, number), (divisors, divisor) = _factors(dims), _factors(others)
+    below: list[Expr] = []
+    for factor in divisors:
+        found = next((n for n, symbol in enumerate(symbols) if SHAPES.equal(symbol, factor) is True), None)
+        if found is None:
+            below.append(factor)
+        else:
+            del symbols[found]
+    if divisor and number % divisor == 0:
+        number, divisor = number // divisor, 1
+    size = size_in_order([*symbols, int64(number)])
+    return size if not below and divisor == 1 else E.FloorDiv(size, size_in_order([*below, int64(divisor)]))
+
+
+def _factors(dims: Iterable[Expr]) -> tuple[list[Expr], int]:
+    """The factors that are no numbers, from the first to the last, and the product of the numbers."""
+    symbols: list[Expr] = []
+    number = 1
+    stack = list(dims)[::-1]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, IntImm):
+            number *= current.value
+        elif isinstance(current, E.Mul):
+            stack.extend((current.b, current.a))
+        else:
+            symbols.append(current)
+    return symbols, number
 
 
 def exact_quotient(a: Expr, b: Expr) -> Expr | None:
