@@ -14,8 +14,9 @@ from supple.build.infer import infer
 from supple.ir.expr import Call, Var, int64
 from supple.ir.graph import GlobalVar, ShapeExpr, Tuple
 from supple.ir.op import Op
-from supple.ir.types import AnyType, FuncType, TensorType, prim_type
+from supple.ir.types import AnyType, FuncType, TensorType, TupleType, prim_type
 from supple.ops import shapes
+from supple.ops.calls import call_dps_packed
 from supple.ops.declare import operator
 from supple.ops.forms import check_assertion
 from supple.ops.requirements import requirements_of
@@ -472,6 +473,9 @@ DIRECT: list[tuple[Callable[[], Any], str]] = [
     (lambda: call("call_tir", G), "call_tir needs a function and a tuple of arguments"),
     (lambda: call("call_tir", G, X), "call_tir: the arguments must be a tuple"),
     (lambda: call("call_tir", G, Tuple(())), "call_tir needs the type of its result"),
+    (lambda: infer(Call(op("call_tir"), (G, Tuple(())), {}, (SQUARE, SQUARE))), "call_tir keeps one type"),
+    (lambda: infer(Call(op("call_tir"), (G, Tuple(())), {}, (TupleType((SQUARE,)),))), "call_tir keeps one type"),
+    (lambda: call_dps_packed("f", (X,), TupleType((SQUARE, SQUARE))), "several results are declared by a list"),
     (lambda: call("make_closure", Var("f", FuncType((X.ty,), X.ty)), X), "make_closure: the captured values"),
     (lambda: infer(Call(op("call_tir_inplace"), (G, Tuple((LINE,))), IN_PLACE, (SQUARE,))), "its type is another"),
     (lambda: call("assert_op"), "assert_op needs a condition"),

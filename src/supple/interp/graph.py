@@ -34,7 +34,7 @@ from supple.ir.loop import PrimFunc
 from supple.ir.module import BaseFunc, IRModule
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
-from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
+from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, result_types
 from supple.ir.walk import free_symbols
 from supple.ops import calls
 from supple.ops.forms import CALL_TIR_WITH_GRAD
@@ -236,13 +236,12 @@ class Interpreter:
         assert isinstance(func, PrimFunc)
         args = list(self.eval(e.args[1], frame))
         extra = [evaluate(v, frame.symbols) for v in e.args[2].values] if len(e.args) > 2 else []  # type: ignore[attr-defined]
-        places = e.attrs.get("inplace_indices", (-1,) * len(e.ty_args))
+        types = result_types(e.ty_args)
+        places = e.attrs.get("inplace_indices", (-1,) * len(types))
         for place in places:
             if place >= 0 and not args[place].flags.writeable:  # a constant, or numpy's view of repeated elements
                 args[place] = args[place].copy()
-        outs = [
-            args[place] if place >= 0 else self._empty(ty, frame) for ty, place in zip(e.ty_args, places, strict=True)
-        ]
+        outs = [args[place] if place >= 0 else self._empty(ty, frame) for ty, place in zip(types, places, strict=True)]
         fresh = [out for out, place in zip(outs, places, strict=True) if place < 0]
         run_prim_func(func, [*args, *fresh, *extra], vectorized=self.vectorized)
         return outs[0] if len(outs) == 1 else tuple(outs)
@@ -256,7 +255,7 @@ class Interpreter:
 
     def _call_dps_packed(self, e: Call, frame: _Frame) -> Value:
         args = list(self.eval(e.args[1], frame))
-        outs = [self._empty(ty, frame) for ty in e.ty_args]
+        outs = [self._empty(ty, frame) for ty in result_types(e.ty_args)]
         call_packed(e.args[0].global_symbol, [*args, *outs])  # type: ignore[attr-defined]
         return outs[0] if len(outs) == 1 else tuple(outs)
 

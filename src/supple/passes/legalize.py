@@ -14,7 +14,7 @@ from supple.ir.graph import Binding, BindingBlock, DataflowBlock, Function, Shap
 from supple.ir.module import IRModule
 from supple.ir.node import Expr, Node, Type, replace
 from supple.ir.op import Op
-from supple.ir.types import TensorType, TupleType, on_device
+from supple.ir.types import TensorType, TupleType, declared_type, on_device, result_types
 from supple.ir.walk import transform
 from supple.ops.calls import CALL_TIR
 from supple.passes.cast_values import with_bound_casts
@@ -194,12 +194,14 @@ def _formula(op: Op, args: list[Any]) -> tuple[Callable[..., Any], list[Any]]:
     return formula, [args[place] for place in places]
 
 
-def _placed(out: tuple[Type, ...], ty: Type | None) -> tuple[Type, ...]:
-    """Result types on the virtual devices that the call's type says."""
+def _placed(declared: tuple[Type, ...], ty: Type | None) -> tuple[Type, ...]:
+    """Result types, as a call keeps them, on the virtual devices that the call's type says."""
+    out = result_types(declared)
     said = ty.fields if isinstance(ty, TupleType) else (ty,)
     if len(said) != len(out):
-        return out
-    return tuple(on_device(o, t.vdevice) if isinstance(t, TensorType) else o for o, t in zip(out, said, strict=True))
+        return declared
+    pairs = zip(out, said, strict=True)
+    return declared_type([on_device(o, t.vdevice) if isinstance(t, TensorType) else o for o, t in pairs])
 
 
 def _tensors(call: Call) -> list[Expr]:
