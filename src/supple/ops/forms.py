@@ -417,6 +417,9 @@ def wrap_param(data: TensorType, dtype: DType = "float32") -> Type:
     return TensorType(data.shape, dtype, data.ndim, data.vdevice)
 
 
+wrap_param.facts["shape_of"] = 0
+
+
 @operator("builtin.stop_lift_params")
 def stop_lift_params(x: Expr) -> Type:
     """The same value; parameters are not lifted out of the function across it."""
@@ -568,8 +571,9 @@ def _view_type(call: Call) -> Type:
         if have is not None and need is not None and have < need:
             fail("memory.view: the view is larger than the tensor", str(old), f"{given} of {name}", shape, call)
     if _absent(shape):
-        return TensorType(old.shape, name, old.ndim)
-    return TensorType(shape if isinstance(shape, ShapeExpr) else None, name, given.ndim)
+        kept = old.shape if _absent(dtype) or isinstance(old.shape, ShapeExpr) else None
+        return TensorType(kept, name, old.ndim, old.vdevice)
+    return TensorType(shape if isinstance(shape, ShapeExpr) else None, name, given.ndim, old.vdevice)
 
 
 def _bytes(dims: Sequence[Expr], dtype: str | None) -> int | None:
