@@ -170,7 +170,9 @@ class Interpreter:
             self._require(e, op, frame)
             self._require_sizes(e.ty, frame, e.span)
             values = [self.eval(a, frame) for a in e.args]
-            if op.params and op.params[0].kind == "operand":  # a number has the dtype of its type, not numpy's
+            if op.facts.get("typed_numbers") or (
+                op.params and op.params[0].kind == "operand"
+            ):  # a number has the dtype of its type, not numpy's
                 values = [_number(v, a) if is_scalar(a) else v for v, a in zip(values, e.args, strict=True)]
             result = _refer(op, values, e)
             if isinstance(e.ty, PrimType):

@@ -391,7 +391,7 @@ def _one_hot_ref(indices: Any, on_value: Any, off_value: Any, depth: int, axis: 
     hit = np.expand_dims(indices, axis) == np.arange(depth).reshape(
         [-1 if d == axis % (np.ndim(indices) + 1) else 1 for d in range(np.ndim(indices) + 1)]
     )
-    dtype = "float32" if isinstance(on_value, float) else "int64"
+    dtype = "float32" if isinstance(on_value, float) else "int64" if isinstance(on_value, int) else on_value.dtype
     return np.where(hit, on_value, off_value).astype(dtype)
 
 
@@ -403,6 +403,7 @@ def _one_hot_ref(indices: Any, on_value: Any, off_value: Any, depth: int, axis: 
         sample(np.array([0, 2, 5, -1], "int64"), 1.0, 0.0, depth=4),
         sample(np.array([[0, 1]], "int32"), 5, -5, depth=2, axis=0),
     ],
+    typed_numbers=True,
 )
 def one_hot(indices: TensorType, on_value: Scalar, off_value: Scalar, depth: int, axis: int = -1) -> Type:
     """``on_value`` where the new axis of extent ``depth`` equals the index, else ``off_value``."""
