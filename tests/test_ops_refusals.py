@@ -233,6 +233,7 @@ CALLS = [
     ("R.nn.max_pool2d(m, 2)", "nn.max_pool2d: data must have 4 dimensions"),
     ("R.nn.adaptive_avg_pool2d(m, 2)", "nn.adaptive_avg_pool2d: data must have 4 dimensions"),
     ("R.image.resize2d(u, (2, 2, 2))", "a size for each spatial dimension"),
+    ("R.image.resize2d(u, R.shape_of(u))", "a size for each spatial dimension"),
     ("R.image.grid_sample(x, R.zeros((1, 2, 6, 6), 'float32'), layout='NC')", "image.grid_sample: unknown layout"),
     (
         "R.image.grid_sample(x, R.zeros((1, 2, 6, 6), 'float32'), layout='NCHW4c')",
@@ -395,6 +396,10 @@ CALLS = [
     ),
     ("R.call_dps_packed('f', (v,), R.Tensor)", "the result's type must have a known shape and dtype"),
     ("R.call_dps_packed('f', (v,), [])", "needs the type of its result"),
+    ("R.index_tensor(m, i)", "index_tensor: parameter indices takes a tuple of tensors"),
+    ("R.nn.nll_loss(s, n0)", "the predictions have no classes"),
+    ("R.take(i, i, mode='odd')", "take: unknown mode"),
+    ("R.scatter_nd(v, j, v, 'mean')", "scatter_nd: unknown reduction"),
     # parts of conditions
     ("R.slice_scatter(m, m, 0, 4, 0)", "slice_scatter: the step must be a positive literal"),
     ("R.quantize(m, s, i32, out_dtype='')", "quantize: needs an out_dtype of few bits"),

@@ -56,8 +56,11 @@ def legalize(
     compiling (with ``keep_unknown`` such a call stays), `RegistryError` for a name in ``custom`` or ``skip`` that no
     operator has.
     """
-    skipped = {Op.get(name) for name in skip}
-    rules = {Op.get(name): rule for name, rule in (custom or {}).items()}
+    skipped = {_named(name) for name in skip}
+    rules = {_named(name): rule for name, rule in (custom or {}).items()}
+    for op, rule in rules.items():
+        if not callable(rule):
+            raise TypeError(f"LegalizeOps: the rule of {op.name} is a function of the builder and a call, got {rule!r}")
     builder = BlockBuilder(mod)
     custom_rules = CustomRules(builder, {op: rule for op, rule in rules.items() if op not in skipped})
     run = _Legalizer(builder, custom_rules, skipped, keep_views, keep_marks, keep_unknown)
@@ -175,6 +178,12 @@ class _Legalizer:
         built = self.builder.call_te(formula, *given, primfunc_name_hint=name, **call.attrs)
         self._known[key] = (built, call)
         return replace(built, ty_args=_placed(built.ty_args, call.ty), span=call.span, ty=call.ty)
+
+
+def _named(name: object) -> Op:
+    if not isinstance(name, str):
+        raise TypeError(f"LegalizeOps: operators are given by their full names, got {name!r}")
+    return Op.get(name)
 
 
 def _formula(op: Op, args: list[Any]) -> tuple[Callable[..., Any], list[Any]]:
