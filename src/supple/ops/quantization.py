@@ -23,8 +23,8 @@ from supple.sym.simplify import SHAPES
 
 _FLOATS = ("float16", "float32", "bfloat16")
 _FEW_BITS = ("int8", "uint8", "int16", "uint16", "float8_e4m3fn", "float8_e5m2")
-_ZERO_POINTS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float16")
-_QUANTIZED = (*_FEW_BITS, "int32", "uint32", "float16", "float32")
+_ZERO_POINTS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float16", "bfloat16")
+_QUANTIZED = (*_FEW_BITS, "int32", "uint32", *_FLOATS)
 
 
 def _channel(t: te.TensorValue, i: Any, place: int) -> Expr:
