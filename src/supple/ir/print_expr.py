@@ -18,7 +18,7 @@ from supple.ir.print_names import Names, float_text, quote
 from supple.ir.print_style import PrintOptions, print_options
 from supple.ir.print_types import LONG_TEXT, TypePrinter, check_length
 from supple.ir.structural import structural_equal
-from supple.ir.types import BufferType, PrimType
+from supple.ir.types import BufferType, PrimType, result_types
 from supple.ir.walk import pre_order
 
 ATOM = 20
@@ -423,6 +423,8 @@ class ExprPrinter(TypePrinter):
     def _types(self, keyword: str, types: tuple[Type, ...]) -> list[str]:
         if not types:
             return []
+        if keyword == "out_ty":
+            types = result_types(types)
         inner = ", ".join(self.type(t) for t in types)
         if keyword == "out_ty":
             return [f"out_ty={inner if len(types) == 1 else '[' + inner + ']'}"]

@@ -255,6 +255,16 @@ class TupleType(Type):
         as_tuple(self, "fields")
 
 
+def declared_type(types: Sequence[Type]) -> tuple[Type, ...]:
+    """How a call by destination passing keeps the types of its results, as Relax does: several are one tuple."""
+    return (TupleType(tuple(types)),) if len(types) > 1 else tuple(types)
+
+
+def result_types(ty_args: tuple[Type, ...]) -> tuple[Type, ...]:
+    """The types of a call's results one by one, from what it declares (`declared_type`)."""
+    return ty_args[0].fields if len(ty_args) == 1 and isinstance(ty_args[0], TupleType) else ty_args
+
+
 def on_device(ty: Type, device: object) -> Type:
     """A tensor's type, or a tuple's, with its tensors on a virtual device; None: their place is unknown."""
     if isinstance(ty, TupleType):

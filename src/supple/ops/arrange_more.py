@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from supple.base import dtypes
 from supple.build import te
 from supple.ir import expr as E
 from supple.ir.expr import IntImm, cast, const, int64
@@ -41,6 +42,8 @@ def batch_flatten(data: TensorType) -> Type:
     """All dimensions but the first as one."""
     if data.ndim in (0, 1):
         fail("nn.batch_flatten: needs a batch and dimensions", "at least 2 dimensions", f"{data.ndim} dimensions")
+    if data.ndim == 2:
+        return data
     dims = tensor_dims(data)
     return TensorType(None, data.dtype, 2) if dims is None else TensorType(ShapeExpr(_flat_dims(dims)), data.dtype)
 
@@ -155,7 +158,7 @@ def slice_scatter(
         _, count, _ = _slice_of(dims, place, start, end, step)
         expected = (*dims[:place], count, *dims[place + 1 :])
         require_shape("slice_scatter: src does not fit the slice", expected, given)
-    return input_tensor
+    return TensorType(None, input_tensor.dtype) if input_tensor.ndim == -1 else input_tensor
 
 
 # ---------------------------------------------------------------------------------------------------- reverse_sequence
@@ -241,5 +244,9 @@ def hamming_window(window_size: Scalar, periodic: Scalar, alpha: Scalar, beta: S
     require_whole("hamming_window", window_size=window_size)
     _periodic(periodic)
     size = cast("int64", window_size)
+    if isinstance(size, IntImm) and size.value < 1:
+        fail("hamming_window: the window is empty", "a size from 1", str(size))
     require_at_least("hamming_window: the size is negative", 0, size)
+    if dtype is not None and not dtypes.is_float(dtype):
+        fail("hamming_window: needs a floating-point dtype", "a floating-point dtype", dtype)
     return tensor((size,), dtype or "float32")

@@ -182,6 +182,8 @@ def _flatten_lower(x: te.TensorValue) -> te.TensorValue:
 )
 def flatten(x: TensorType) -> Type:
     """The elements in row-major order as one dimension."""
+    if x.ndim == 1:
+        return x
     dims = () if x.ndim == 0 else tensor_dims(x)
     return TensorType(None, x.dtype, 1) if dims is None else TensorType(ShapeExpr((size_in_order(dims),)), x.dtype)
 
@@ -224,6 +226,8 @@ def permute_dims(x: TensorType, axes: Axes = None) -> Type:
     if x.ndim == -1:
         return TensorType(None, x.dtype)
     order = _permutation(x.ndim, axes)
+    if order == tuple(range(x.ndim)):
+        return x
     dims = tensor_dims(x)
     return TensorType(None, x.dtype, x.ndim) if dims is None else tensor([dims[a] for a in order], x.dtype)
 
@@ -277,6 +281,8 @@ def concat(tensors: Tensors, axis: Axis = 0) -> Type:
     if not tensors:
         fail("concat: needs at least one tensor", "a non-empty tuple", "()")
     first = tensors[0]
+    if len(tensors) == 1 and axis is not None and first.ndim == -1:
+        return first
     for other in tensors[1:]:
         if first.dtype is not None and other.dtype is not None and first.dtype != other.dtype:
             fail("concat: the tensors have different dtypes", first.dtype, other.dtype)
@@ -292,6 +298,8 @@ def concat(tensors: Tensors, axis: Axis = 0) -> Type:
     if ndim == 0:
         fail("concat: 0-dimensional tensors have no axis", "at least 1 dimension", "0 dimensions")
     place = _concat_axis(ndim, axis)
+    if len(tensors) == 1:
+        return first
     if any(dims is None for dims in known):
         return TensorType(None, dtype, ndim)
     shapes = [dims for dims in known if dims is not None]

@@ -47,15 +47,18 @@ class PoolPlan:
             fail(f"{name}: padding is negative", "sizes", str(self.padding))
 
     def out_extent(self, extent: Expr, d: int) -> Expr:
-        """The number of windows in one dimension; in ceil mode the last may hang over the end, but starts inside."""
+        """The number of windows in one dimension; in ceil mode the last may hang over the end; one that
+        starts beyond it is left out, as PyTorch and Relax do."""
         low, high = self.padding[d]
         reach = (self.window[d] - 1) * self.dilation[d] + 1
         room = E.Add(extent, int64(low + high - reach))
         if not self.ceil_mode:
             return SHAPES.simplify(E.Add(E.FloorDiv(room, int64(self.strides[d])), int64(1)))
-        count = E.Add(E.FloorDiv(E.Add(room, int64(self.strides[d] - 1)), int64(self.strides[d])), int64(1))
-        inside = E.Add(E.FloorDiv(E.Add(extent, int64(low - 1)), int64(self.strides[d])), int64(1))
-        return SHAPES.simplify(E.Min(count, inside))
+        step = int64(self.strides[d])
+        count = SHAPES.simplify(E.Add(E.FloorDiv(E.Add(room, int64(self.strides[d] - 1)), step), int64(1)))
+        inside = E.Add(E.FloorDiv(E.Add(extent, int64(low - 1)), step), int64(1))
+        fitting = E.Min(count, inside)
+        return SHAPES.simplify(fitting if high <= reach else E.Max(fitting, E.Sub(count, int64(1))))
 
     def result(self, dims: Sequence[Expr]) -> tuple[Expr, ...]:
         sizes = [self.out_extent(dims[a], d) for d, a in enumerate(self.data.spatial)]

@@ -16,6 +16,7 @@ from supple.ir.expr import IntImm, Var, int64
 from supple.ir.node import Expr, children
 from supple.ir.structural import SIZES, structural_equal, structural_hash
 from supple.sym import poly as P
+from supple.sym.cases import choice_of, equal_by_cases
 from supple.sym.fold import INTEGER
 from supple.sym.poly import Atom, Bounds, Interval, Poly
 
@@ -25,12 +26,20 @@ UNBOUNDED: Interval = (-math.inf, math.inf)
 NON_NEGATIVE: Interval = (0, math.inf)
 """What is known of a shape's symbol."""
 
+
+def _are_sizes(a: Poly, b: Poly, bounds: Bounds) -> bool:
+    """Whether C's division of them is that of Python."""
+    return bounds.of(a)[0] >= 0 and bounds.of(b)[0] > 0
+
+
 _POLY: dict[type, Callable[[Poly, Poly, Bounds], Poly | None]] = {
     E.Add: lambda a, b, _: a + b,
     E.Sub: lambda a, b, _: a - b,
     E.Mul: lambda a, b, _: P.product(a, b),
     E.FloorDiv: P.floordiv,
     E.FloorMod: P.floormod,
+    E.Div: lambda a, b, bounds: P.floordiv(a, b, bounds) if _are_sizes(a, b, bounds) else None,
+    E.Mod: lambda a, b, bounds: P.floormod(a, b, bounds) if _are_sizes(a, b, bounds) else None,
     E.Min: P.minimum,
     E.Max: P.maximum,
 }
@@ -47,7 +56,20 @@ def to_poly(e: Expr, bounds: Bounds) -> Poly:
         if id(current) in done:
             continue
         kind = type(current)
-        if isinstance(current, IntImm):
+        choice = choice_of(current)
+        if choice is not None:
+            condition, holds, fails = choice
+            sides = _compared(condition)
+            if sides is None:
+                done[id(current)] = _opaque_poly(current)
+            elif not expanded:
+                stack.append((current, True))
+                stack.extend((part, False) for part in (*sides, holds, fails))
+            else:
+                verdict = _decided(type(condition), done[id(sides[0])], done[id(sides[1])], bounds)
+                taken = None if verdict is None else holds if verdict else fails
+                done[id(current)] = _opaque_poly(current) if taken is None else done[id(taken)]
+        elif isinstance(current, IntImm):
             done[id(current)] = P.constant(current.value)
         elif isinstance(current, Var):
             done[id(current)] = P.of_var(current)
@@ -64,6 +86,25 @@ def to_poly(e: Expr, bounds: Bounds) -> Poly:
         else:
             done[id(current)] = _opaque_poly(current)
     return done[id(e)]
+
+
+def _compared(condition: Expr) -> tuple[Expr, Expr] | None:
+    """The sides of a comparison of integers."""
+    if not isinstance(condition, E.CompareOp) or not _is_plain_int(E.scalar_dtype(condition.a)):
+        return None
+    return condition.a, condition.b
+
+
+def _decided(kind: type, a: Poly, b: Poly, bounds: Bounds) -> bool | None:
+    """Whether a comparison holds for all values of the variables: True, False, or None where they decide."""
+    low, high = bounds.of(b - a)
+    if kind in (E.EQ, E.NE):
+        same = True if a == b else False if low > 0 or high < 0 else None
+        return same if kind is E.EQ or same is None else not same
+    if kind in (E.GT, E.GE):
+        low, high = -high, -low
+    least = 1 if kind in (E.LT, E.GT) else 0
+    return True if low >= least else False if high < least else None
 
 
 def _opaque_poly(e: Expr) -> Poly:
@@ -173,6 +214,15 @@ class Analyzer:
 
     def equal(self, a: Expr, b: Expr) -> bool | None:
         """True or False where it is proved for all values, None where it is undecided."""
+        verdict = self.equal_forms(a, b)
+        if verdict is not None:
+            return verdict
+        if all(P.atom_of(i).kind == "var" for e in (a, b) for i in P.atoms_of(self.canonical(e))):
+            return None
+        return True if equal_by_cases(a, b, self.canonical, self._bounds, evaluate) else None
+
+    def equal_forms(self, a: Expr, b: Expr) -> bool | None:
+        """`equal` as far as the canonical forms tell."""
         if a is b:
             return True
         difference = self.canonical(a) - self.canonical(b)
@@ -205,7 +255,14 @@ def _plain_size(e: Expr) -> Expr | None:
     return simple if isinstance(simple, (IntImm, Var)) else None
 
 
-SIZES["equal"] = SHAPES.equal
+def _equal_sizes(a: Expr, b: Expr) -> bool | None:
+    """Structurally equal sizes have one hash, and that of a symbol or number is its own."""
+    if (_plain_size(a) is None) != (_plain_size(b) is None):
+        return SHAPES.equal_forms(a, b)
+    return SHAPES.equal(a, b)
+
+
+SIZES["equal"] = _equal_sizes
 SIZES["plain"] = _plain_size
 
 
