@@ -516,6 +516,12 @@ def table() -> str:
         '`tx = T.launch_thread("threadIdx.x", 8)` is read as `for tx in T.thread_binding(8, thread="threadIdx.x")`',
         "around what follows, and prints so. `x: T.handle` with `T.match_buffer` at the head becomes a buffer",
         "parameter.",
+        "",
+        "Programs that run under the alias are read as Relax reads them: in a loop function a number is an",
+        "int32 (int64 where it does not fit) or a float32, so `A[i] + 1` of int8 is an int32; `x = value` outside",
+        "of blocks is a buffer of one element, and `x: T.let = value` a binding; `T.alloc_buffer` stands where it",
+        "is written; blocks with iteration variables name no loops around them; a value that is bound to no name",
+        "is refused.",
     ]
     lines += ["", "## Refused by name", "", "| name | why |", "|---|---|"]
     lines += [f"| `{name}` | {why} |" for name, why in sorted(REFUSED.items())]

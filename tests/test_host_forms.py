@@ -12,6 +12,7 @@ import supple
 from supple import relax
 from supple.base.errors import ArgumentError, DiagnosticError, ExecutionError, NotSupportedError
 from supple.ir.structural import assert_structural_equal
+from supple.ir.types import result_types
 from supple.runtime import VirtualMachine
 
 HEAD = """
@@ -611,7 +612,7 @@ def test_legalized_calls_stay_on_their_virtual_devices():
     values = {b.var.name: b.value for b in legal["main"].body.blocks[0].bindings}
     assert values["z"].op.name == "relax.to_vdevice"
     for name, count in (("w", 1), ("v", 1), ("s", 2)):
-        devices = [ty.vdevice.kind for ty in values[name].ty_args]
+        devices = [ty.vdevice.kind for ty in result_types(values[name].ty_args)]
         assert devices == ["cuda"] * count, name
     assert "to_vdevice" not in supple.lower(mod).script()
 

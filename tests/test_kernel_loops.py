@@ -415,6 +415,34 @@ def f(x: T.handle, s: T.handle):
             assert np.isnan(got).any()
 
 
+@pytest.mark.parametrize("init", ["with T.init(): S[v_j] = T.float32(0.5)", ""])
+@pytest.mark.parametrize("rows, columns", [("K", "N"), (35, "N"), ("K", 70), (17, 9000)])
+def test_sums_of_many_columns_are_in_order(rows: int | str, columns: int | str, init: str) -> None:
+    """In panels of columns, several rows at a time: every sum has the bits of the plain loop's."""
+    func = parse(f"""
+@T.prim_func(private=True)
+def f(x: T.handle, s: T.handle):
+    N, K = T.int64(), T.int64()
+    X = T.match_buffer(x, (3, {rows}, {columns}), "float32")
+    S = T.match_buffer(s, ({columns},), "float32")
+    for b, j, k in T.grid(3, {columns}, {rows}):
+        with T.sblock("S"):
+            v_b, v_j, v_k = T.axis.remap("RSR", [b, j, k])
+            {init or "pass"}
+            S[v_j] = S[v_j] + X[v_b, v_k, v_j]
+""")
+    kernel, plain = Kernel(func), Kernel(func, schedule=False)
+    assert "* 8 + 7" in kernel.scheduled.script()
+    rng = np.random.default_rng(0)
+    for k, n in [(0, 5), (1, 1), (7, 31), (8, 33), (9, 256), (33, 1031), (16, 4100)]:
+        size = (k if rows == "K" else rows, n if columns == "N" else columns)
+        x = rng.standard_normal((3, *size)).astype("float32")
+        got, expected = (np.full(size[1], 0.25, "float32") for _ in range(2))
+        kernel(x, got)
+        plain(x, expected)
+        np.testing.assert_array_equal(got, expected)
+
+
 # ---------------------------------------------------------------------------------------------------------- refusals
 
 

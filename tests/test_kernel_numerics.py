@@ -54,12 +54,13 @@ def ulps(got: Any, exact: Any) -> float:
 UNARY: dict[str, tuple[Any, float, float, float, float]] = {
     # numpy's function, range, limits in ulp for float32 and float64
     "exp": (np.exp, -110, 95, 2, 3), "exp2": (np.exp2, -155, 130, 2, 3), "exp10": (lambda x: 10**x, -50, 40, 1, 4),
-    "expm1": (np.expm1, -3, 3, 1, 4), "log": (np.log, 0, 50, 2, 3), "log2": (np.log2, 0, 50, 1, 4),
-    "log10": (np.log10, 0, 50, 1, 4), "log1p": (np.log1p, -0.99, 3, 1, 4), "sqrt": (np.sqrt, 0, 50, 0.5, 0.5),
-    "tanh": (np.tanh, -10, 10, 2.6, 3), "sinh": (np.sinh, -20, 20, 1, 4), "cosh": (np.cosh, -20, 20, 1, 4),
-    "asinh": (np.arcsinh, -50, 50, 1, 4), "acosh": (np.arccosh, 1, 50, 1, 4), "atanh": (np.arctanh, -1, 1, 1, 4),
-    "sin": (np.sin, -100, 100, 1, 4), "cos": (np.cos, -100, 100, 1, 4), "tan": (np.tan, -100, 100, 1, 4),
-    "asin": (np.arcsin, -1, 1, 1, 4), "acos": (np.arccos, -1, 1, 1, 4), "atan": (np.arctan, -50, 50, 1, 4),
+    "expm1": (np.expm1, -3, 3, 2, 2.5), "log": (np.log, 0, 50, 2, 3), "log2": (np.log2, 0, 50, 1, 4),
+    "log10": (np.log10, 0, 50, 1, 4), "log1p": (np.log1p, -0.99, 3, 2, 2), "sqrt": (np.sqrt, 0, 50, 0.5, 0.5),
+    "tanh": (np.tanh, -10, 10, 2.6, 3), "sinh": (np.sinh, -20, 20, 2.6, 2.6), "cosh": (np.cosh, -20, 20, 2.6, 2),
+    "asinh": (np.arcsinh, -50, 50, 2, 2.6), "acosh": (np.arccosh, 1, 50, 2, 2.6),
+    "atanh": (np.arctanh, -1, 1, 2.6, 2.6),
+    "sin": (np.sin, -100, 100, 2, 4), "cos": (np.cos, -100, 100, 2, 4), "tan": (np.tan, -100, 100, 1, 4),
+    "asin": (np.arcsin, -1, 1, 2.6, 2.6), "acos": (np.arccos, -1, 1, 2, 2), "atan": (np.arctan, -50, 50, 1, 4),
     "floor": (np.floor, -50, 50, 0, 0), "ceil": (np.ceil, -50, 50, 0, 0), "trunc": (np.trunc, -50, 50, 0, 0),
     "round": (np.rint, -50, 50, 0, 0), "fabs": (np.abs, -50, 50, 0, 0),
     "rsqrt": (lambda x: 1 / np.sqrt(x), 0, 50, 1.5, 1.5), "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), -80, 80, 2.5, 4),
@@ -74,7 +75,8 @@ def special(dtype: str) -> np.ndarray[Any, Any]:
 def samples(dtype: str, low: float, high: float) -> np.ndarray[Any, Any]:
     rng = np.random.default_rng(3)
     parts = [rng.uniform(low, high, 4000), rng.uniform(low, high, 1000) * 1e-3, rng.uniform(-1, 1, 999)]
-    return np.concatenate(parts).astype(dtype)
+    bits = rng.integers(0, 256, 4000 * np.dtype(dtype).itemsize, dtype=np.uint8)  # numbers of every size, NaN
+    return np.concatenate([np.concatenate(parts).astype(dtype), bits.view(dtype)])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -109,7 +111,7 @@ def test_circular_functions_of_arguments_of_every_size(name: str, dtype: str) ->
     x = turning_points(dtype)
     exact = getattr(np, name)(x.astype("float64" if dtype == "float32" else "longdouble"))
     got = apply(lambda v: intrinsic(name, v), x)
-    assert ulps(got, exact) <= (1 if dtype == "float32" else 4)
+    assert ulps(got, exact) <= ((1 if name == "tan" else 2) if dtype == "float32" else 4)
     few = x[-40:]  # a vector with large and small lanes: each as it is alone
     scalar = apply(lambda v: intrinsic(name, v), few, schedule=False)
     np.testing.assert_array_equal(scalar, got[-40:])
@@ -160,6 +162,20 @@ def test_binary(name: str, dtype: str) -> None:
         exact = function(x.astype(wide), y.astype(wide))
     got = apply(lambda a, b: intrinsic(name, a, b), x, y)
     assert ulps(got, exact) <= {"pow": 1 if dtype == "float32" else 16, "fmod": 0.5, "copysign": 0}.get(name, 4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_remainders_next_to_multiples(dtype: str) -> None:
+    """Quotients of every size, whole ones and those next to them, where rounding them would give one too many."""
+    rng = np.random.default_rng(6)
+    y = (rng.uniform(1, 2, 12000) * 2.0 ** rng.integers(-30, 30, 12000)).astype(dtype)
+    with np.errstate(all="ignore"):
+        x = (y * np.floor(2.0 ** rng.uniform(0, 45, 12000))).astype(dtype)
+    x = np.where(rng.random(12000) < 0.5, x, np.nextafter(x, np.dtype(dtype).type(0)))
+    x *= rng.choice([-1, 1], 12000).astype(dtype)
+    for lanes in (slice(None), np.abs(x / y) < 2.0**39):  # one far quotient sends its neighbours another way
+        got = apply(lambda a, b: intrinsic("fmod", a, b), x[lanes], y[lanes])
+        np.testing.assert_array_equal(got, np.fmod(x[lanes], y[lanes]))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

@@ -4,6 +4,7 @@ they run or are compiled where they have none. Comparisons with the oracle are i
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -227,9 +228,53 @@ def test_a_shape_variable_is_the_shape_of_what_keeps_it() -> None:
     y = relax.Var("y", R.Tensor((2, 3), "float32"))
     builder = relax.BlockBuilder()
     for call in (op.argsort(x), op.cumsum(x, axis=1), op.eye_like(x), op.gather_elements(y, index), op.squeeze(x, []),
-                 op.collapse_sum_like(y, x)):  # fmt: skip
+                 op.collapse_sum_like(y, x), op.concat([x]), op.split(x, 1), op.tile(x, ()), op.nn.batch_flatten(x),
+                 op.permute_dims(x, [0, 1]), op.wrap_param(x, "float16")):  # fmt: skip
         assert builder.normalize(call).ty.shape is s
-    assert builder.normalize(op.scatter_elements(x, index, x)).ty.shape is None
+    for call in (op.scatter_elements(x, index, x), op.memory.view(x, None, "int32")):
+        assert builder.normalize(call).ty.shape is None
+    unknown = Var("x", TensorType(Var("s", ShapeType()), "float32"))
+    assert builder.normalize(op.slice_scatter(unknown, unknown, 0, 2, 1)).ty.shape is None
+
+
+BUILT_TYPES = [
+    (lambda v: op.unique(v((), "float32")), 'R.Tensor((1,), dtype="float32")'),
+    (lambda v: op.einsum([v(2, "float32"), v(-1, None)], "ij,jk->k"), 'R.Tensor(dtype="float32", ndim=1)'),
+    (lambda v: op.einsum([v(-1, "float32"), v(2, None)], "ij,jk->k"), 'R.Tensor(dtype="float32")'),
+    (lambda v: op.einsum([v(1, "float32"), v(-1, None)], "i,i"), 'R.Tensor(dtype="float32", ndim=0)'),
+    (
+        lambda v: op.dynamic_strided_slice(v(-1, "float32"), *(v(-1, "int64") for _ in range(3))),
+        'R.Tensor(dtype="float32")',
+    ),
+    (
+        lambda v: op.quantize(v((2, 4), "float32"), v((4,), "float16"), v((4,), "float16"), 1, "float8_e5m2"),
+        'R.Tensor((2, 4), dtype="float8_e5m2")',
+    ),
+    (
+        lambda v: op.dequantize(v((2, 4), "float8_e4m3fn"), v((4,), "float32"), v((4,), "float16"), 1, "float16"),
+        'R.Tensor((2, 4), dtype="float16")',
+    ),
+    (
+        lambda v: op.nn.max_pool2d(v((1, 1, 32, 32), "float32"), 3, 2, [1, 2, 3, 4], ceil_mode=True),
+        'R.Tensor((1, 1, 17, 18), dtype="float32")',
+    ),
+]
+
+
+@pytest.mark.parametrize("place", range(len(BUILT_TYPES)))
+def test_types_of_calls_that_are_built(place: int) -> None:
+    def variable(shape: Any, dtype: str | None) -> Var:
+        ty = TensorType(None, dtype, shape) if isinstance(shape, int) else R.Tensor(shape, dtype)
+        return relax.Var("x", ty)
+
+    call, expected = BUILT_TYPES[place]
+    assert str(relax.BlockBuilder().normalize(call(variable)).ty) == expected
+
+
+def test_a_view_lives_where_its_tensor_does() -> None:
+    x = relax.Var("x", R.Tensor((4, 4), "float32", VDevice("llvm", 0)))
+    for call in (op.memory.view(x, (16,), "int32"), op.memory.view(x, None, "int32")):
+        assert relax.BlockBuilder().normalize(call).ty.vdevice is not None
 
 
 def test_results_live_where_relax_says() -> None:

@@ -208,6 +208,43 @@ def test_rules_of_the_user_may_emit(name: str, dataflow: bool) -> None:
     np.testing.assert_allclose(np.asarray(Interpreter(legal).run("main", x, y)), y * meaning(x, y), rtol=1e-6)
 
 
+def test_several_results_of_destination_passing_are_declared_as_one_tuple() -> None:
+    """As Relax keeps them; the lists of forms that return values stay lists."""
+    ty = R.Tensor((2,), "float32")
+    x = Var("x", ty)
+    split = BlockBuilder()
+    with split.function("main", [x]):
+        split.emit_func_output(split.emit_te(supple.topi.split, x, 2))
+    legal = split.get()["main"].body.blocks[0].bindings[0].value  # type: ignore[union-attr]
+    made = (
+        legal,
+        R.call_dps_packed("f", (x,), [ty, ty]),
+        R.call_py_func("f", (x,), out_ty=[ty, ty]),
+    )
+    assert [[type(t).__name__ for t in call.ty_args] for call in made] == [["TupleType"]] * len(made)
+    assert len(R.call_pure_packed("f", x, ty_args=[ty, ty]).ty_args) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"customize_legalize_map": {relax.op.add: _emits}}, "operators are given by their full names"),
+        ({"skip_ops": [relax.op.add]}, "operators are given by their full names"),
+        ({"customize_legalize_map": {"relax.add": 3}}, "the rule of relax.add is a function"),
+    ],
+)
+def test_options_of_legalization_that_have_no_meaning_are_refused(options: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        LegalizeOps(**options)(module(XY, "z = R.add(x, y)", "return z"))
+
+
+def test_numbers_of_one_hot_have_their_own_dtype() -> None:
+    mod = module('i: R.Tensor((2,), "int64")', "z = R.one_hot(i, R.prim_value(2.5), R.prim_value(-1.0), 3)", "return z")
+    assert mod["main"].ret_ty.dtype == "float64"  # type: ignore[union-attr]
+    found = Interpreter(mod).run("main", np.array([2, 0], "int64"))
+    np.testing.assert_array_equal(found, [[-1, -1, 2.5], [2.5, -1, -1]])
+
+
 def test_what_has_no_definition_is_named() -> None:
     mod = module(
         'x: R.Tensor((2,), "float32")',

@@ -361,6 +361,21 @@ def test_sort_and_search(data: Any, shape: tuple[int, ...], seed: int) -> None:
         check("cumsum", [x], {"axis": axis}, np.cumsum(x, axis, dtype=x.dtype), symbolic=symbolic)
 
 
+@pytest.mark.parametrize("down", [False, True])
+@pytest.mark.parametrize("k", [1, 64, 65])
+def test_long_rows_in_order(k: int, down: bool) -> None:
+    """Runs of every length are merged, few are kept and many sorted; equal elements keep their order, NaN is above."""
+    rng = np.random.default_rng(k)
+    x = rng.integers(-9, 9, (2, 67)).astype("float32")
+    x[0, rng.integers(0, 67, 9)] = np.nan
+    x[1] = np.sort(x[1])[::-1]
+    keys = np.where(np.isnan(x), np.inf, x)
+    order = np.argsort(-keys if down else keys, axis=1, kind="stable")
+    values = np.take_along_axis(x, order, 1)
+    check("sort", [x], {"axis": 1, "descending": down}, values)
+    check("topk", [x], {"k": k, "axis": 1, "largest": down}, [values[:, :k], order[:, :k].astype("int32")])
+
+
 # ---------------------------------------------------------------------------------------------------------------- image
 
 

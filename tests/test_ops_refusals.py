@@ -14,8 +14,9 @@ from supple.build.infer import infer
 from supple.ir.expr import Call, Var, int64
 from supple.ir.graph import GlobalVar, ShapeExpr, Tuple
 from supple.ir.op import Op
-from supple.ir.types import AnyType, FuncType, TensorType, prim_type
+from supple.ir.types import AnyType, FuncType, TensorType, TupleType, prim_type
 from supple.ops import shapes
+from supple.ops.calls import call_dps_packed
 from supple.ops.declare import operator
 from supple.ops.forms import check_assertion
 from supple.ops.requirements import requirements_of
@@ -84,7 +85,7 @@ CALLS = [
     ("R.gather_nd(m, m)", "gather_nd: indices"),
     ("R.gather_nd(v, j2)", "gather_nd: more indices than dimensions"),
     ("R.one_hot(v, R.prim_value(1), R.prim_value(0), 4)", "one_hot: indices"),
-    ("R.one_hot(i, R.prim_value(1), R.prim_value(0), -4)", "one_hot: the depth is negative"),
+    ("R.one_hot(i, R.prim_value(1), R.prim_value(0), -4)", "one_hot: the depth must be positive"),
     ("R.one_hot(i, R.prim_value(1.0), R.prim_value(0), 4)", "one_hot: both values must have one dtype"),
     ("R.scatter_elements(m, m, m)", "scatter_elements: indices"),
     ("R.scatter_elements(m, j, m, reduction='no')", "scatter_elements: unknown reduction"),
@@ -146,7 +147,7 @@ CALLS = [
         "the counts do not fit",
     ),
     (
-        "R.vision.non_max_suppression(R.zeros((1, 6, 6), 'float32'), R.zeros((1,), 'int32'), places)",
+        "R.vision.non_max_suppression(R.zeros((1, 6, 6), 'float32'), R.zeros((1,), 'int32'), places.astype('int32'))",
         "the indices do not fit",
     ),
     ("R.meshgrid((v, v), indexing='ji')", "meshgrid: unknown indexing"),
@@ -157,7 +158,8 @@ CALLS = [
     ("R.reverse_sequence(m, i2)", "reverse_sequence: one length for each of the batch"),
     ("R.hamming_window(4, k, 0.5, 0.5, 'float32')", "hamming_window: periodic must be a literal"),
     ("R.hamming_window(4.5, 1, 0.5, 0.5, 'float32')", "hamming_window: window_size is no integer"),
-    ("R.hamming_window(-1, 1, 0.5, 0.5, 'float32')", "hamming_window: the size is negative"),
+    ("R.hamming_window(-1, 1, 0.5, 0.5, 'float32')", "hamming_window: the window is empty"),
+    ("R.hamming_window(4, 1, 0.5, 0.5, 'int32')", "hamming_window: needs a floating-point dtype"),
     ("R.reshape(m, (-1, -1))", "reshape: only one dimension can be -1"),
     ("R.reshape(m, (-1, 3))", "reshape: the size is not a multiple of the other dimensions"),
     ("R.reshape(m, (-2, 8))", "reshape: a dimension is negative"),
@@ -198,10 +200,13 @@ CALLS = [
     ("R.nn.nll_loss(m, v)", "nn.nll_loss: targets"),
     ("R.nn.nll_loss(m, i, reduction='odd')", "nn.nll_loss: unknown reduction"),
     ("R.nn.nll_loss(m, j)", "nn.nll_loss: the targets have the wrong rank"),
-    ("R.quantize(m, s, n0, out_dtype='float32')", "quantize: needs an integer out_dtype"),
-    ("R.quantize(m, v2, i2, out_dtype='int8')", "quantize: one number for each index of axis 1"),
-    ("R.dequantize(m, s, n0)", "dequantize: data"),
-    ("R.dequantize(i, s, n0, out_dtype='int8')", "dequantize: needs a floating-point out_dtype"),
+    ("R.quantize(m, s, i2, out_dtype='float32')", "quantize: needs an out_dtype of few bits"),
+    ("R.quantize(m, s, n0)", "quantize: the zero point has another dtype"),
+    ("R.quantize(j, s, i32)", "quantize: the data has another dtype"),
+    ("R.quantize(m, v2, i2.astype('int8'), out_dtype='int8')", "quantize: one number for each index of axis 1"),
+    ("R.dequantize(j, s, i32)", "dequantize: the data has another dtype"),
+    ("R.dequantize(i32, i32, i32)", "dequantize: the scale has another dtype"),
+    ("R.dequantize(i32, s, i32, out_dtype='int8')", "dequantize: needs another out_dtype"),
     # convolution, pooling, images
     ("R.nn.conv2d(x, x, strides=0)", "nn.conv2d: strides, dilation and groups must be positive"),
     ("R.nn.conv2d(x, x, padding=-1)", "nn.conv2d: padding is negative"),
@@ -228,6 +233,7 @@ CALLS = [
     ("R.nn.max_pool2d(m, 2)", "nn.max_pool2d: data must have 4 dimensions"),
     ("R.nn.adaptive_avg_pool2d(m, 2)", "nn.adaptive_avg_pool2d: data must have 4 dimensions"),
     ("R.image.resize2d(u, (2, 2, 2))", "a size for each spatial dimension"),
+    ("R.image.resize2d(u, R.shape_of(u))", "a size for each spatial dimension"),
     ("R.image.grid_sample(x, R.zeros((1, 2, 6, 6), 'float32'), layout='NC')", "image.grid_sample: unknown layout"),
     (
         "R.image.grid_sample(x, R.zeros((1, 2, 6, 6), 'float32'), layout='NCHW4c')",
@@ -302,14 +308,23 @@ CALLS = [
     # vision
     ("R.vision.roi_align(m, R.zeros((2, 5), 'float32'), (2, 2), 1.0)", "vision.roi_align: data"),
     ("R.vision.roi_align(x, m, (2, 2), 1.0)", "the regions' numbers"),
-    ("R.vision.non_max_suppression(c, v2, i2)", "vision.non_max_suppression: valid_count"),
-    ("R.vision.non_max_suppression(c, i2, v2)", "vision.non_max_suppression: indices must be integers"),
-    ("R.vision.non_max_suppression(m, i2, j2)", "vision.non_max_suppression: data"),
-    ("R.vision.non_max_suppression(c, j2, j2)", "vision.non_max_suppression: valid_count"),
-    ("R.vision.non_max_suppression(c, i2, i2)", "vision.non_max_suppression: indices"),
-    ("R.vision.non_max_suppression(c, i2, j2, coord_start=-1)", "a place in the rows is negative"),
-    ("R.vision.non_max_suppression(c, i2, j2)", "a row has no element 5"),
-    ("R.vision.non_max_suppression(R.zeros((2, 3, 6), 'float32'), i2, j2)", "the indices do not fit"),
+    ("R.vision.non_max_suppression(c, v2, i2.astype('int32'))", "vision.non_max_suppression: valid_count"),
+    ("R.vision.non_max_suppression(c, i2.astype('int32'), v2)", "vision.non_max_suppression: indices must be int32"),
+    ("R.vision.non_max_suppression(m, i2.astype('int32'), j2.astype('int32'))", "vision.non_max_suppression: data"),
+    (
+        "R.vision.non_max_suppression(c, j2.astype('int32'), j2.astype('int32'))",
+        "vision.non_max_suppression: valid_count",
+    ),
+    ("R.vision.non_max_suppression(c, i2.astype('int32'), i2.astype('int32'))", "vision.non_max_suppression: indices"),
+    (
+        "R.vision.non_max_suppression(c, i2.astype('int32'), j2.astype('int32'), coord_start=-1)",
+        "a place in the rows is negative",
+    ),
+    ("R.vision.non_max_suppression(c, i2.astype('int32'), j2.astype('int32'))", "a row has no element 5"),
+    (
+        "R.vision.non_max_suppression(R.zeros((2, 3, 6), 'float32'), i2.astype('int32'), j2.astype('int32'))",
+        "the indices do not fit",
+    ),
     ("R.vision.all_class_non_max_suppression(c, c, v, s, s)", "max_output_boxes_per_class"),
     ("R.vision.all_class_non_max_suppression(m, c, n0, s, s)", "vision.all_class_non_max_suppression: boxes"),
     ("R.vision.all_class_non_max_suppression(c, m, n0, s, s)", "vision.all_class_non_max_suppression: scores"),
@@ -381,10 +396,14 @@ CALLS = [
     ),
     ("R.call_dps_packed('f', (v,), R.Tensor)", "the result's type must have a known shape and dtype"),
     ("R.call_dps_packed('f', (v,), [])", "needs the type of its result"),
+    ("R.index_tensor(m, i)", "index_tensor: parameter indices takes a tuple of tensors"),
+    ("R.nn.nll_loss(s, n0)", "the predictions have no classes"),
+    ("R.take(i, i, mode='odd')", "take: unknown mode"),
+    ("R.scatter_nd(v, j, v, 'mean')", "scatter_nd: unknown reduction"),
     # parts of conditions
     ("R.slice_scatter(m, m, 0, 4, 0)", "slice_scatter: the step must be a positive literal"),
-    ("R.quantize(m, s, n0, out_dtype='')", "quantize: needs an integer out_dtype"),
-    ("R.dequantize(i, s, n0, out_dtype='')", "dequantize: needs a floating-point out_dtype"),
+    ("R.quantize(m, s, i32, out_dtype='')", "quantize: needs an out_dtype of few bits"),
+    ("R.dequantize(i32, s, i32, out_dtype='')", "dequantize: needs another out_dtype"),
     ("R.call_dps_packed('f', (v,), R.Shape([2]))", "the result's type must have a known shape and dtype"),
     ("R.call_dps_packed('f', (v,), R.Tensor(dtype='float32', ndim=1))", "the result's type must have a known shape"),
     ("R.call_dps_packed('f', (v,), R.Tensor((4,)))", "the result's type must have a known shape and dtype"),
@@ -410,7 +429,10 @@ CALLS = [
     ),
     ("R.scatter_nd(m, places, m)", "scatter_nd: the depth of the index tuples must be a number"),
     ("R.argsort(v, dtype='')", "argsort: indices need an integer dtype"),
-    ("R.vision.non_max_suppression(c, i2, j2, score_index=-1)", "a place in the rows is negative"),
+    (
+        "R.vision.non_max_suppression(c, i2.astype('int32'), j2.astype('int32'), score_index=-1)",
+        "a place in the rows is negative",
+    ),
     (
         "R.vision.multibox_transform_loc(c, m, c, variances=None)",
         "four variances",
@@ -472,6 +494,9 @@ DIRECT: list[tuple[Callable[[], Any], str]] = [
     (lambda: call("call_tir", G), "call_tir needs a function and a tuple of arguments"),
     (lambda: call("call_tir", G, X), "call_tir: the arguments must be a tuple"),
     (lambda: call("call_tir", G, Tuple(())), "call_tir needs the type of its result"),
+    (lambda: infer(Call(op("call_tir"), (G, Tuple(())), {}, (SQUARE, SQUARE))), "call_tir keeps one type"),
+    (lambda: infer(Call(op("call_tir"), (G, Tuple(())), {}, (TupleType((SQUARE,)),))), "call_tir keeps one type"),
+    (lambda: call_dps_packed("f", (X,), TupleType((SQUARE, SQUARE))), "several results are declared by a list"),
     (lambda: call("make_closure", Var("f", FuncType((X.ty,), X.ty)), X), "make_closure: the captured values"),
     (lambda: infer(Call(op("call_tir_inplace"), (G, Tuple((LINE,))), IN_PLACE, (SQUARE,))), "its type is another"),
     (lambda: call("assert_op"), "assert_op needs a condition"),

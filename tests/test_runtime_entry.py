@@ -91,6 +91,43 @@ def test_a_returned_argument_is_the_caller_s_object() -> None:
     assert sys.getrefcount(Y) == count
 
 
+def test_a_tuple_of_tensors_runs_no_python() -> None:
+    main = compiled('    z = R.add(x, y)\n    return (z, y, R.astype(x, "float16"), z, R.sum(y))')
+    main(X, Y)
+    gc.collect()  # what earlier tests left
+    before, count, types = live_objects(), sys.getrefcount(Y), sys.getrefcount(np.dtype("float16"))
+    assert python_frames(main, X, Y) == 0
+    for call in (main, lambda *a: CompiledFunction.__call__(main, *a)):
+        results = [call(X, Y) for _ in range(20)]
+        gc.collect()
+        assert sys.getrefcount(Y) == count + 20
+        first = results[7]
+        assert type(first) is tuple and first[1] is Y and first[4].shape == ()
+        assert [v.dtype.name for v in first] == ["float32", "float32", "float16", "float32", "float32"]
+        for got, expected in zip(first, (X + 1, Y, X, X + 1, 6), strict=True):
+            np.testing.assert_array_equal(got, expected)
+        kept = first[3]
+        del results, first, got
+        np.testing.assert_array_equal(kept, X + 1)
+        del kept
+        gc.collect()
+        assert live_objects() == before and sys.getrefcount(Y) == count
+    assert abs(sys.getrefcount(np.dtype("float16")) - types) < 20
+
+
+@pytest.mark.parametrize("fields", ["(R.shape_of(x), y)", "((x,), y)", "(R.reshape(x, (-1,)), y)", "()"])
+def test_other_tuples_go_through_python(fields: str) -> None:
+    main = compiled(f"    z = {fields}\n    return z")
+    gc.collect()
+    before = live_objects()
+    for _ in range(3):
+        result = main(X, Y)
+        assert str(result) == str(CompiledFunction.__call__(main, X, Y))
+    del result
+    gc.collect()
+    assert live_objects() == before
+
+
 def test_a_view_of_an_argument_keeps_it_alive() -> None:
     main = compiled("    z = R.reshape(x, (-1,))\n    return z")
     gc.collect()  # what earlier tests left

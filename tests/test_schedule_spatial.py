@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from kernel_tools import Kernel
+from kernel_tools import Kernel, KernelError
 
 from supple.base import dtypes
 from supple.base.target import host, target
@@ -16,6 +16,7 @@ from supple.interp.loops import run_prim_func
 from supple.ir.expr import BufferLoad
 from supple.ir.loop import Buffer, PrimFunc
 from supple.schedule import loops as L
+from supple.schedule.default import schedule_func
 from supple.schedule.turn import depth_of, turned
 from supple.script import from_source
 
@@ -174,3 +175,33 @@ def f(x: T.handle, s: T.handle, z: T.handle):
         kernel(x, s, found)
         written(x, s, expected)
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("index", ["I[vi]", "T.Select(I[vi] < 0, I[vi] + N, I[vi])"])
+def test_rows_that_an_operand_chooses(index: str) -> None:
+    """Their places are checked as they run, once for a vector; what is in between is read in vectors."""
+    func = from_source(
+        HEAD
+        + f"""
+@T.prim_func(private=True)
+def f(x: T.handle, i: T.handle, y: T.handle):
+    K, M, N = T.int64(), T.int64(), T.int64()
+    X = T.match_buffer(x, (N, M, 2), "float32")
+    I = T.match_buffer(i, (K,), "int64")
+    Y = T.match_buffer(y, (K, M, 2), "float32")
+    for k, m, c in T.grid(K, M, 2):
+        with T.sblock("y"):
+            vi, vm, vc = T.axis.remap("SSS", [k, m, c])
+            Y[vi, vm, vc] = X[{index}, vm, vc] * T.float32(2)
+"""
+    )
+    assert "T.vectorized(T.int64(8))" in schedule_func(func, target("llvm -mcpu=haswell")).script()
+    kernel = Kernel(func)
+    x = np.random.default_rng(0).standard_normal((5, 11, 2)).astype("float32")
+    for places in ([], [0], [4, 0, 4, 2]):
+        y = np.zeros((len(places), 11, 2), "float32")
+        kernel(x, np.array(places, "int64"), y)
+        np.testing.assert_array_equal(y, x[places] * 2)
+    for wrong in ([5], [0, 2**40], [-6]):
+        with pytest.raises(KernelError, match="5"):
+            kernel(x, np.array(wrong, "int64"), np.zeros((len(wrong), 11, 2), "float32"))

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from supple.ir import expr as E
 from supple.ir.expr import Var, int64
-from supple.ir.types import prim_type
+from supple.ir.structural import structural_equal, structural_hash
+from supple.ir.types import ShapeType, prim_type
 from supple.sym.simplify import SHAPES, Analyzer, evaluate, product, same_shape, solve_linear
 
 N, M, K = (Var(name, prim_type("int64")) for name in "nmk")
 
+
+def choice(a: E.Expr, b: E.Expr) -> E.Expr:
+    return E.Select(E.LT(a, b), a + 1, b)
+
+
 leaves = st.one_of(st.sampled_from([N, M, K]), st.integers(-20, 20).map(int64))
-kinds = st.sampled_from([E.Add, E.Sub, E.Mul, E.FloorDiv, E.FloorMod, E.Min, E.Max])
+kinds = st.sampled_from([E.Add, E.Sub, E.Mul, E.FloorDiv, E.FloorMod, E.Min, E.Max, E.Div, choice])
 expressions = st.recursive(leaves, lambda sub: st.builds(lambda k, a, b: k(a, b), kinds, sub, sub), max_leaves=12)
 sizes = st.integers(0, 30)
 
@@ -67,6 +74,32 @@ def test_identities_that_shapes_need() -> None:
     assert SHAPES.equal(N, M) is None
     assert SHAPES.equal(N // N, int64(1)) is None  # n may be 0
     assert SHAPES.bounds(N % 4) == (0, 3)
+
+
+ZERO, ONE = int64(0), int64(1)
+BY_CASES = [
+    ((N - N % -4) // 4, (N + 3) // 4),
+    (E.Max(E.Min(int64(3), N) - E.Min(ZERO, N), ZERO), E.Min(int64(3), N)),
+    (E.Max(N - 1, ZERO), E.Max(ZERO, N - E.Min(ONE, N))),
+    ((N - 1) // 2 + 1, E.Min(N // 2 + 1, (N + 1) // 2)),
+    (E.Select(E.EQ(N % 2, ZERO), N // 2 + 1, N // 2 + 2), (N + 1) // 2 + 1),
+    (E.Select(E.LT(N, ZERO), N + M, N), N),
+    (E.Div(N, int64(2)), N // 2),
+    (E.Min(E.Max(N - 1, ZERO), N) - E.Min(E.Max(N - 3, ZERO), N), E.Max(ZERO, N - 1) - E.Max(ZERO, N - 3)),
+    (E.Select(E.LT(N, ONE), N * 2 - 1, N - 1), E.Select(E.GT(N, ZERO), N - 1, N - 1 + N)),
+]
+
+
+@pytest.mark.parametrize("place", range(len(BY_CASES)))
+def test_sizes_that_choose_are_compared_case_by_case(place: int) -> None:
+    """What differs in one value is not equal, and equal types have one hash."""
+    a, b = BY_CASES[place]
+    assert SHAPES.equal(a, b) is True
+    assert SHAPES.equal(a, b + E.Max(ZERO, N - 29) - E.Max(ZERO, N - 30)) is not True  # one more from 30 on
+    assert SHAPES.equal(a, E.Select(E.EQ(N, int64(30)), b + 1, b)) is not True
+    one, other = ShapeType((a,)), ShapeType((b,))
+    if structural_equal(one, other):
+        assert structural_hash(one) == structural_hash(other)
 
 
 def test_shapes_products_and_solving() -> None:

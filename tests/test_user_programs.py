@@ -637,7 +637,9 @@ def test_methods_of_buffers() -> None:
         b.vload([i])
     with pytest.raises(TypeError, match="holds float32, asked for int32"):
         b.vload([i, j], "int32")
-    with pytest.raises(NotImplementedError, match=r"b\.access_ptr"):
-        b.access_ptr("r")
+    assert str(b.access_ptr("rw", offset=4)).endswith('(T.type_annotation("float32"), b.data, 4, 28, 3)')
+    assert str(strided.access_ptr("r", content_lanes=4)).endswith('x4"), s.data, i // 4, 16, 1)')
+    with pytest.raises(ValueError, match="unknown access 'x'"):
+        b.access_ptr("x")
     with pytest.raises(TypeError, match="only buffers have it"):
         i.vload([0])

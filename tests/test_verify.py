@@ -33,7 +33,7 @@ from supple.ir.loop import Buffer, BufferStore, For, ForKind, IfThenElse, IterVa
 from supple.ir.module import IRModule
 from supple.ir.op import Op
 from supple.ir.structural import structural_equal
-from supple.ir.types import PointerType, TensorType, prim_type
+from supple.ir.types import TensorType, prim_type
 from supple.ops import calls  # declares the operators
 from supple.script import from_source
 from supple.verify import loops, well_formed
@@ -142,8 +142,8 @@ def loop(body: Any, var: Var = I) -> For:
     return For(var, int64(0), int64(4), ForKind.SERIAL, body)
 
 
-def handle_parameter() -> PrimFunc:
-    return PrimFunc((A, Var("h", PointerType("float32"))), BufferStore(A, const(0.0, "float32"), (int64(0),)))
+def tensor_parameter() -> PrimFunc:
+    return PrimFunc((A, Var("h", TensorType(None, "float32"))), BufferStore(A, const(0.0, "float32"), (int64(0),)))
 
 
 def undefined_index() -> PrimFunc:
@@ -175,7 +175,7 @@ def block_without_its_value() -> PrimFunc:
 
 
 LOOPS: dict[Callable[..., Any], Callable[[], PrimFunc]] = {
-    loops.scalars_are_of_known_kinds: handle_parameter,
+    loops.scalars_are_of_known_kinds: tensor_parameter,
     loops.loop_variables_are_defined: undefined_index,
     loops.variables_are_bound_once: one_variable_of_two_loops,
     loops.stores_have_the_buffer_s_dtype: store_of_another_dtype,

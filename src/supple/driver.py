@@ -285,8 +285,11 @@ def _info(mod: IRModule, name: str, symbol: str, kept: bool) -> FunctionInfo:
     assert isinstance(func, (Function, PrimFunc))
     params = _loop_params(func) if isinstance(func, PrimFunc) else _graph_params(func, kept)
     result = "" if isinstance(func, PrimFunc) else show_type(func.ret_ty)
-    dtype = func.ret_ty.dtype if isinstance(func.ret_ty, TensorType) else None
-    return FunctionInfo(name, entry_symbol(symbol), params, result, result_dtype=dtype)
+    in_tuple = isinstance(func.ret_ty, TupleType)
+    fields = func.ret_ty.fields if isinstance(func.ret_ty, TupleType) else (func.ret_ty,)
+    found = tuple(field.dtype for field in fields if isinstance(field, TensorType) and field.dtype is not None)
+    result_dtypes = found if found and len(found) == len(fields) else None
+    return FunctionInfo(name, entry_symbol(symbol), params, result, result_dtypes=result_dtypes, in_tuple=in_tuple)
 
 
 def _graph_params(func: Function, kept: bool) -> tuple[ParamSpec, ...]:

@@ -30,6 +30,7 @@ from supple.build.te import create_prim_func as _create
 from supple.build.te import extern as _extern
 from supple.build.te import placeholder as _placeholder
 from supple.build.te import reduce_axis as _reduce_axis
+from supple.ir.conventions import users_formula
 from supple.ir.expr import Range, Var, const
 from supple.ir.loop import CommReducer, Evaluate, IterVar, PrimFunc
 from supple.ir.node import Expr, Stmt
@@ -120,7 +121,8 @@ def compute(
     and ``attrs`` are notes, kept with the tensor's ``op``.
     Raises ``TypeError`` when the number of indices does not fit, or a reduction stands inside an expression.
     """
-    return compute_together([user_size(s) for s in shape], fcompute, name, tag, attrs)
+    with users_formula():
+        return compute_together([user_size(s) for s in shape], fcompute, name, tag, attrs)
 
 
 def extern(

@@ -155,6 +155,8 @@ def decl_buffer(shape: Any, dtype: str | None = None, name: str = "buffer", scop
     align = rest.pop("data_alignment", None)
     if align is not None and align > 0:
         rest["align"] = align
+    if (rest.get("offset_factor") or 0) <= 0:
+        rest.pop("offset_factor", None)
     dims = shape if isinstance(shape, (list, tuple)) else (shape,)
     if "strides" in rest:
         rest["strides"] = _scalars(rest["strides"] or ())

@@ -199,6 +199,23 @@ def is_in_bounds(nest: Nest, scalars: tuple[Var, ...]) -> bool:
     return True
 
 
+def is_checked_by_rows(nest: Nest, scalars: tuple[Var, ...]) -> bool:
+    """Whether what is not proved of a nest's accesses stays the same along the last axis of its result: rows that an
+    operand chooses, as in a look-up of embeddings."""
+    last = nest.axis(nest.store.indices[-1]) if nest.store.indices else None
+    if last is None or any(isinstance(n, Expr) and is_lazy(n) for n in pre_order(nest.store)):
+        return False
+    context = Context(scalars)
+    for axis in nest.axes:
+        context.enter_loop(axis.var, IntImm(0, "int64"), axis.extent)
+    accesses: list[BufferLoad | BufferStore] = [nest.store, *loads(nest)]
+    return all(
+        context.in_bounds(index, extent) or not any(a is last for a in nest.depends(index))
+        for access in accesses
+        for index, extent in zip(access.indices, buffer_type(access.buffer).shape, strict=True)
+    )
+
+
 def _inside(context: Context, buffer: Var, indices: tuple[Expr, ...]) -> bool:
     shape = buffer_type(buffer).shape
     return all(context.in_bounds(index, extent) for index, extent in zip(indices, shape, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from supple.analysis.lazy import is_lazy
+from supple.analysis.lazy import always_evaluated, is_lazy
 from supple.analysis.reduction import is_same_place
 from supple.ir import expr as E
 from supple.ir.expr import Call, Var
@@ -56,7 +56,7 @@ def can_vectorize(var: Var, body: Stmt, *, trusted: bool = False) -> bool:
             return False
         if isinstance(node, Call) and is_lazy(node) and depends(node.args[0]):
             return False
-        if isinstance(node, (E.And, E.Or)) and depends(node.a) and _mentions_memory(node.b):
+        if isinstance(node, (E.And, E.Or)) and depends(node.a) and _reads_more(node):
             return False
     return True
 
@@ -89,6 +89,12 @@ def _moves(var: Var, store: BufferStore) -> bool:
         if found == 1 and plain:
             return True
     return False
+
+
+def _reads_more(e: E.And | E.Or) -> bool:
+    """Whether the second operand, which is not always evaluated, reads what the first one does not."""
+    read = always_evaluated(e.a)
+    return any(isinstance(n, E.BufferLoad) and id(n) not in read for n in pre_order(e.b))
 
 
 def _mentions_memory(node: Node) -> bool:

@@ -207,6 +207,16 @@ def extreme(name: str, low: bool) -> float:
     return float(infinite)
 
 
+def int_range(name: str) -> tuple[int, int]:
+    """The least and the greatest value of an integer or bool dtype."""
+    dtype = row(name)
+    if dtype.kind == "bool":
+        return 0, 1
+    if dtype.kind == "uint":
+        return 0, (1 << dtype.bits) - 1
+    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+
+
 def convert(value: object, name: str) -> np.ndarray[Any, Any]:
     """``value`` in another dtype, with Supple's meaning of a cast: integers wrap, float to integer saturates and NaN
     becomes 0, anything but 0 is true."""

@@ -33,7 +33,7 @@ from supple.ir.module import BaseFunc, IRModule
 from supple.ir.node import Expr, Type, replace, set_field
 from supple.ir.op import Op
 from supple.ir.structural import structural_equal, structural_hash
-from supple.ir.types import TensorType
+from supple.ir.types import TensorType, declared_type, result_types
 from supple.ir.walk import free_symbols, substitute
 from supple.sym.relate import assignable, defined_symbols, erase, may_be_condition
 
@@ -477,7 +477,7 @@ class BlockBuilder(Normalizer):
         call_args: tuple[Expr, ...] = (var, Tuple((*(e for _, e in inputs), *numbers)))
         if sizes:
             call_args = (*call_args, ShapeExpr(tuple(sizes)))
-        return Call(Op.of_role("call_tir"), call_args, {}, out_types)
+        return Call(Op.of_role("call_tir"), call_args, {}, declared_type(out_types))
 
     def call_te_with_grad(
         self,
@@ -650,7 +650,7 @@ def gen_call_tir_inputs(func: Callable[..., Any], *args: Any, **kwargs: Any) -> 
     call = builder.call_te(func, *args, **kwargs)
     callee, tensors = call.args[:2]
     assert isinstance(callee, GlobalVar) and isinstance(tensors, Tuple)
-    return builder.get()[callee], list(tensors.fields), list(call.ty_args), *call.args[2:]
+    return builder.get()[callee], list(tensors.fields), list(result_types(call.ty_args)), *call.args[2:]
 
 
 def _check_declared(actual: Type, declared: Type, what: str, span: Span | None, rule: str) -> None:

@@ -55,7 +55,7 @@ def when(condition: Expr, then: Stmt, otherwise: Stmt | None = None) -> Stmt:
 
 def require(condition: Expr, message: str) -> Stmt:
     """Fail with ``message`` while running unless the condition holds."""
-    return AssertStmt(condition, message)
+    return AssertStmt(condition, (message,))
 
 
 def while_(condition: Expr, *body: Stmt) -> Stmt:

@@ -155,14 +155,9 @@ def identity(combiner: str, dtype: str) -> Expr:
 
 def limit(dtype: str, low: bool) -> Expr:
     """The lowest or highest value of a dtype (infinite for floats that have infinities)."""
-    row = dtypes.row(dtype)
-    if row.kind == "float":
+    if dtypes.is_float(dtype):
         return const(dtypes.extreme(dtype, low), dtype)
-    if row.kind == "bool":
-        return const(not low, dtype)
-    if row.kind == "uint":
-        return const(0 if low else (1 << row.bits) - 1, dtype)
-    return const(-(1 << (row.bits - 1)) if low else (1 << (row.bits - 1)) - 1, dtype)
+    return const(dtypes.int_range(dtype)[0 if low else 1], dtype)
 
 
 ARITHMETIC: dict[str, Callable[..., TensorValue]] = {}
@@ -501,7 +496,8 @@ def comm_reducer(
         if any(not isinstance(a, IterVar) or a.iter_type is not IterType.REDUCE for a in axes):
             raise TypeError(f"{name}: axis must be made by te.reduce_axis")
         several = isinstance(source, (list, tuple))
-        sources = tuple(as_expr(s, "float32") for s in (source if several else (source,)))
+        given = tuple(source) if several else (source,)
+        sources = tuple(as_expr(s.var if isinstance(s, IterVar) else s, "float32") for s in given)
         dtypes_ = [scalar_dtype(s) for s in sources]
         lhs = [Var(f"x{n}", prim_type(dtype)) for n, dtype in enumerate(dtypes_)]
         rhs = [Var(f"y{n}", prim_type(dtype)) for n, dtype in enumerate(dtypes_)]

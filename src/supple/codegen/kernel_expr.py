@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from supple.analysis.lazy import needed_either_way
 from supple.base import dtypes
 from supple.base.errors import NotSupportedError
@@ -227,8 +229,7 @@ def cast(state: State, value: Value, dtype: str) -> Value:
         if target.kind == "float":
             return floats.resize(b, state.target, value, scalar)
         value = floats.widened(b, state.target, value)
-        name = "llvm.fptosi.sat" if target.kind == "int" else "llvm.fptoui.sat"
-        return _saturating(b, name, value, scalar)
+        return _saturating(b, value, scalar)
     if target.kind == "float":
         if dtypes.is_narrow(scalar):
             through = "float32" if target.is_coded else "float64"  # as ml_dtypes and numpy do
@@ -242,11 +243,32 @@ def cast(state: State, value: Value, dtype: str) -> Value:
     return b.convert("sext" if source.kind == "int" else "zext", value, scalar)
 
 
-def _saturating(b: Builder, name: str, value: Value, scalar: str) -> Value:
-    result = dtypes.vector(scalar, dtypes.lanes(value.dtype))
-    mangled = f"{name}.{suffix(result)}.{suffix(value.dtype)}"
-    b.declare(f"declare {llvm_type(result)} @{mangled}({llvm_type(value.dtype)})")
-    return b.pure(f"call {llvm_type(result)} @{mangled}({llvm_type(value.dtype)} {value.ref})", result, (value,))
+def _saturating(b: Builder, value: Value, scalar: str) -> Value:
+    """Floats as the nearest integers towards 0 that the dtype has; NaN as 0."""
+    row, lanes = dtypes.row(scalar), dtypes.lanes(value.dtype)
+    signed = row.kind == "int"
+    if lanes == 1 or row.bits == 64:  # LLVM takes the lanes of vectors one by one
+        result = dtypes.vector(scalar, lanes)
+        mangled = f"llvm.{'fptosi' if signed else 'fptoui'}.sat.{suffix(result)}.{suffix(value.dtype)}"
+        b.declare(f"declare {llvm_type(result)} @{mangled}({llvm_type(value.dtype)})")
+        return b.pure(f"call {llvm_type(result)} @{mangled}({llvm_type(value.dtype)} {value.ref})", result, (value,))
+    low, high = dtypes.int_range(scalar)
+    top = float(high) if dtypes.row(value.dtype).bits == 64 else _at_most(high)
+    number = b.select(b.compare("fcmp ord", value, value), value, b.const(0, value.dtype))
+    number = b.select(b.compare("fcmp ogt", number, b.const(low, value.dtype)), number, b.const(low, value.dtype))
+    within = b.select(b.compare("fcmp olt", number, b.const(top, value.dtype)), number, b.const(top, value.dtype))
+    if row.bits < 32:
+        return b.convert("trunc", b.convert("fptosi", within, "int32"), scalar)
+    made = b.convert("fptosi" if signed else "fptoui", within, scalar)
+    if top == high:
+        return made
+    return b.select(b.compare("fcmp ogt", number, b.const(top, value.dtype)), b.const(high, made.dtype), made)
+
+
+def _at_most(integer: int) -> float:
+    """The largest float32 up to an integer."""
+    near = np.float32(integer)
+    return float(near if int(near) <= integer else np.nextafter(near, np.float32(0)))
 
 
 def ramp(state: State, node: E.Ramp) -> Task:

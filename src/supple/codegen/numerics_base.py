@@ -135,28 +135,35 @@ class Math:
             return lanes
         return self.b.intrinsic("llvm.vector.reduce.or", lanes.dtype, lanes, result="bool")
 
-    def apart(self, name: str, body: Callable[[Math, Value], Value]) -> str:
-        """The name of a function of its own, in which ``body`` computes a value from one of this dtype."""
-        full, texts = _apart(name, body, self.target, self.dtype)
+    def in_double(self) -> Math:
+        """The same in float64."""
+        return Math(self.b, self.target, dtypes.vector("float64", dtypes.lanes(self.dtype)))
+
+    def apart(self, name: str, body: Callable[..., Value], operands: int = 1) -> str:
+        """The name of a function of its own, in which ``body`` computes a value from others, all of this dtype."""
+        full, texts = _apart(name, body, self.target, self.dtype, operands)
         for text in texts:
             self.b.declare(text)
         return full
 
-    def call(self, function: str, x: Value) -> Value:
+    def call(self, function: str, *operands: Value) -> Value:
         """What a function made by `apart` gives."""
         kind = llvm_type(self.dtype)
-        return self.b.pure(f"call {kind} @{function}({kind} {x.ref})", self.dtype, (x,))
+        passed = ", ".join(f"{kind} {x.ref}" for x in operands)
+        return self.b.pure(f"call {kind} @{function}({passed})", self.dtype, operands)
 
     def mostly(
-        self, x: Value, limit: float, usual: Callable[[Math, Value], Value], name: str,
-        anywhere: Callable[[Math, Value], Value],
+        self, measure: Value, limit: float, usual: Callable[..., Value], name: str, anywhere: Callable[..., Value],
+        *operands: Value,
     ) -> Value:  # fmt: skip
-        """``usual`` where all lanes are up to ``limit`` in magnitude. Any other lane sends all of them to ``anywhere``,
-        in a function apart, which must give the same bits where both are right."""
-        function = self.apart(name, anywhere)
-        if x.depth < self.b.depth:  # known outside: the branch below would hold it here
-            return self.call(function, x)
-        return self.b.unless(self.beyond(x, limit), usual(self, x), function, x)
+        """``usual`` of the operands (of the measure itself, where there are none) where the measure is up to ``limit``
+        in magnitude in all lanes. Any other lane sends all of them to ``anywhere``, in a function apart, which must
+        give the same bits where both are right."""
+        operands = operands or (measure,)
+        function = self.apart(name, anywhere, len(operands))
+        if max(x.depth for x in operands) < self.b.depth:  # known outside: the branch below would hold it here
+            return self.call(function, *operands)
+        return self.b.unless(self.beyond(measure, limit), usual(self, *operands), function, *operands)
 
     def to_bits_of_constant(self, value: float) -> Value:
         return self.to_bits(self.c(value))
@@ -172,19 +179,28 @@ class Math:
 
 
 @functools.lru_cache(maxsize=256)
-def _apart(name: str, body: Callable[[Math, Value], Value], target: Target, dtype: str) -> tuple[str, frozenset[str]]:
+def _apart(
+    name: str, body: Callable[..., Value], target: Target, dtype: str, operands: int
+) -> tuple[str, frozenset[str]]:
     """The name of the function of a body, and the texts of all that it needs, itself included."""
     full, kind = f"{name}.{suffix(dtype)}", llvm_type(dtype)
     inner = Builder()
-    result = body(Math(inner, target, dtype), Value("%x", dtype))
+    names = [f"%x{n}" for n in range(operands)]
+    result = body(Math(inner, target, dtype), *(Value(x, dtype) for x in names))
     inner.emit(f"ret {kind} {result.ref}")
-    text = f"define internal {kind} @{full}({kind} %x) noinline cold #0 {{\n{inner.body()}\n}}"
+    params = ", ".join(f"{kind} {x}" for x in names)
+    text = f"define internal {kind} @{full}({params}) noinline cold #0 {{\n{inner.body()}\n}}"
     return full, frozenset((*inner.declarations, text))
 
 
 def function(body: Callable[..., Value]) -> Function:
     """Make ``f(math, *values)`` a function of ``(builder, target, *values)``."""
     return lambda b, target, *values: body(Math(b, target, values[0].dtype), *values)
+
+
+def by_width(single: Function, double: Function) -> Function:
+    """One function for float32, another for float64."""
+    return lambda b, target, *values: (single if dtypes.row(values[0].dtype).bits == 32 else double)(b, target, *values)
 
 
 def in_double(body: Callable[..., Value]) -> Function:

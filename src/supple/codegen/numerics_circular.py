@@ -12,8 +12,9 @@ import math
 from collections.abc import Callable
 
 from supple.base import dtypes
-from supple.codegen.kernel_builder import Value
-from supple.codegen.numerics_base import Math
+from supple.base.target import Target
+from supple.codegen.kernel_builder import Builder, Value
+from supple.codegen.numerics_base import Function, Math, in_double
 
 _LIMIT = 1e6  # up to here a multiple of pi/2 has 20 bits, so that its product with a piece is exact
 _PI_2 = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32)  # 33, 33, 33, 53 bits
@@ -26,21 +27,50 @@ _COS = (
     -1.38888888888730564116e-3, 4.16666666666665929218e-2,
 )  # fmt: skip
 
+_PI_2_32 = (1.570796251296997, 7.549789415861596e-08, 5.390302529957765e-15)  # 24 bits each, rounded down
+_SIN_32 = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+_COS_32 = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+
 _Finish = Callable[[Math, Value, Value, Value], Value]
 """The result from the argument, its rest (at most pi/4 in magnitude) and how many quarters of a turn were taken off."""
 
 
-def circular_of(first: int) -> Callable[[Math, Value], Value]:
+def circular_of(first: int) -> Function:
     """The sine shifted by a number of quadrants."""
+    double, name = _circular_64(first), f"circular{first}"
 
+    def usual(m: Math, x: Value) -> Value:
+        return _turned(m, x, *_reduced_32(m, x), first)
+
+    def anywhere(m: Math, x: Value) -> Value:
+        large = m.b.convert("fptrunc", double(m.in_double(), m.b.convert("fpext", x, "float64")), "float32")
+        return m.select(m.b.compare("fcmp ugt", m.abs(x), m.c(_LIMIT)), large, usual(m, x))
+
+    def single(m: Math, x: Value) -> Value:
+        return m.mostly(x, _LIMIT, usual, name, anywhere)
+
+    def emit(b: Builder, target: Target, x: Value) -> Value:
+        if target.has_fma and dtypes.row(x.dtype).bits == 32:
+            return single(Math(b, target, x.dtype), x)
+        return in_double(double)(b, target, x)
+
+    return emit
+
+
+def _circular_64(first: int) -> Callable[[Math, Value], Value]:
     def finish(m: Math, x: Value, r: Value, quadrant: Value) -> Value:
-        sine, cosine = _sin_cos(m, r)
-        turned = m.b.op("add", quadrant, m.i(first))
-        result = m.select(_bit(m, turned, 1), cosine, sine)
-        result = m.select(_bit(m, turned, 2), m.b.fneg(result), result)
-        return m.select(m.lt(m.abs(x), m.c(math.inf)), result, m.c(math.nan))
+        return _turned(m, x, r, quadrant, first)
 
     return _reducing(f"circular{first}", finish)
+
+
+def _turned(m: Math, x: Value, r: Value, quadrant: Value, first: int) -> Value:
+    """The sine or the cosine of a rest, with a sign, by quadrants."""
+    sine, cosine = _sin_cos(m, r)
+    turned = m.b.op("add", quadrant, m.i(first))
+    result = m.select(_bit(m, turned, 1), cosine, sine)
+    result = m.select(_bit(m, turned, 2), m.b.fneg(result), result)
+    return m.select(m.lt(m.abs(x), m.c(math.inf)), result, m.c(math.nan))
 
 
 def _tan(m: Math, x: Value, r: Value, quadrant: Value) -> Value:
@@ -56,8 +86,9 @@ def _bit(m: Math, value: Value, bit: int) -> Value:
 
 def _sin_cos(m: Math, r: Value) -> tuple[Value, Value]:
     z = m.mul(r, r)
-    sine = m.copysign(m.mad(m.mul(r, z), m.poly(z, _SIN), r), r)  # the sum loses the sign of zero
-    return sine, m.add(m.mad(z, m.c(-0.5), m.c(1)), m.mul(m.mul(z, z), m.poly(z, _COS)))
+    of_sine, of_cosine = (_SIN, _COS) if m.bits == 64 else (_SIN_32, _COS_32)
+    sine = m.copysign(m.mad(m.mul(r, z), m.poly(z, of_sine), r), r)  # the sum loses the sign of zero
+    return sine, m.add(m.mad(z, m.c(-0.5), m.c(1)), m.mul(m.mul(z, z), m.poly(z, of_cosine)))
 
 
 def _reducing(name: str, finish: _Finish) -> Callable[[Math, Value], Value]:
@@ -80,6 +111,17 @@ def _reducing(name: str, finish: _Finish) -> Callable[[Math, Value], Value]:
         return finish(m, x, *_reduced(m, x))
 
     return lambda m, x: m.mostly(x, _LIMIT, usual, name, anywhere)
+
+
+def _reduced_32(m: Math, x: Value) -> tuple[Value, Value]:
+    """The rest of a float32 argument up to the limit, and the quarters of a turn by their low bits, with fused
+    multiply-adds: the first is exact, as argument and piece are multiples of the same power of two, so that each of
+    the others is rounded to the size of what is left."""
+    turns, quadrant = m.nearest(x, 2 / math.pi)
+    r = x
+    for piece in _PI_2_32:
+        r = m.mad(turns, m.c(-piece), r)
+    return r, quadrant
 
 
 tan_of = _reducing("tan", _tan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -12,19 +13,27 @@ _LOG2E = 1.4426950408889634
 _LN2_32 = (0.693359375, -2.12194440e-4)
 _LN2_64 = (6.93145751953125e-1, 1.42860682030941723212e-6)
 _EXP_32 = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
-_EXP_P = (1.26177193074810590878e-4, 3.02994407707441961300e-2, 9.99999999999999999910e-1)
-_EXP_Q = (
-    3.00198505138664455042e-6, 2.52448340349684104192e-3, 2.27265548208155028766e-1, 2.00000000000000000005,
+_EXP_64 = (
+    4.13813679705723846039e-8, -1.65339022054652515390e-6, 6.61375632143793436117e-5, -2.77777777770155933842e-3,
+    1.66666666666666019037e-1,
 )  # fmt: skip
+"""``(r - 2 + 2 * r / (e**r - 1)) / r**2`` in powers of ``r**2``, for ``|r| <= ln(2) / 2``."""
 
 
 def _exp_reduced(m: Math, r: Value) -> Value:
     """``e**r`` for ``|r| <= ln(2) / 2``."""
     if m.bits == 32:
         return m.poly(r, (*_EXP_32, 1, 1))
+    return m.add(m.c(1), _expm1_reduced(m, r))
+
+
+def _expm1_reduced(m: Math, r: Value) -> Value:
+    """``e**r - 1`` for ``|r| <= ln(2) / 2``: ``r`` and a small rest."""
     z = m.mul(r, r)
-    odd = m.mul(r, m.poly(z, _EXP_P))
-    return m.mad(m.c(2), m.div(odd, m.sub(m.poly(z, _EXP_Q), odd)), m.c(1))
+    if m.bits == 32:
+        return m.mad(z, m.poly(r, _EXPM1_32), r)
+    c = m.sub(r, m.mul(z, m.poly(z, _EXP_64)))
+    return m.add(r, m.div(m.mul(r, c), m.sub(m.c(2), c)))
 
 
 def _reduced(m: Math, x: Value) -> tuple[Value, Value]:
@@ -73,9 +82,9 @@ _EXPM1_32 = (
 
 
 def _expm1_within(m: Math, x: Value) -> Value:
-    """``e**x - 1`` for float32 arguments up to 87 in magnitude, and NaN, with the accuracy of a small result."""
+    """``e**x - 1`` for arguments up to 87 (float64: 708) in magnitude, and NaN, with the accuracy of a small result."""
     r, n = _reduced(m, x)
-    below = m.mad(m.mul(r, r), m.poly(r, _EXPM1_32), r)  # e**r - 1
+    below = _expm1_reduced(m, r)
     power = _two_to(m, n)
     return m.mad(below, power, m.sub(power, m.c(1)))
 
@@ -147,11 +156,20 @@ def _log_special(m: Math, x: Value, result: Value) -> Value:
 
 
 def log_of(m: Math, x: Value) -> Value:
-    f, e = split_of(m, x)
+    return _log_special(m, x, log_of_positive(m, x))
+
+
+def log_of_positive(m: Math, x: Value) -> Value:
+    """The logarithm of a positive finite argument; of others any number."""
+    return _log_of_parts(m, *split_of(m, x))
+
+
+def _log_of_parts(m: Math, f: Value, e: Value) -> Value:
+    """The logarithm of ``(1 + f) * 2**e``."""
     tail, z = _log_fraction(m, f)
     y = m.mad(e, m.c(-2.121944400546905827679e-4), tail)
     y = m.mad(z, m.c(-0.5), y)
-    return _log_special(m, x, m.mad(e, m.c(0.693359375), m.add(f, y)))
+    return m.mad(e, m.c(0.693359375), m.add(f, y))
 
 
 def log_base_of(per_e: float, log_base_of_2: float) -> Callable[[Math, Value], Value]:
@@ -165,21 +183,26 @@ def log_base_of(per_e: float, log_base_of_2: float) -> Callable[[Math, Value], V
 
 
 def log1p_of(m: Math, x: Value) -> Value:
+    """``1 + x`` only says which power of two there is; the fraction comes from x itself, so that no digit is lost."""
     u = m.add(m.c(1), x)
-    correction = m.div(m.sub(m.sub(u, m.c(1)), x), u)
-    result = m.sub(log_of(m, u), correction)
-    result = m.select(m.eq(u, m.c(1)), x, result)
-    infinite = m.b.op("or", m.eq(u, m.c(math.inf)), m.eq(u, m.c(0)))
-    return m.select(infinite, log_of(m, u), result)
+    f, e = split_of(m, u)
+    power = m.from_bits(m.b.op("sub", m.to_bits_of_constant(1.0), m.exponent(m.b.convert("fptosi", e, m.int_dtype))))
+    f = m.select(m.gt(u, m.c(2.0**60)), f, m.mad(x, power, m.sub(power, m.c(1))))
+    return m.copysign(_log_special(m, u, _log_of_parts(m, f, e)), x)
 
 
 def expm1_of(m: Math, x: Value) -> Value:
-    u = exp_of(m, x)
-    below = m.sub(u, m.c(1))
-    result = m.div(m.mul(below, x), log_of(m, u))
-    result = m.select(m.eq(u, m.c(1)), x, result)
-    result = m.select(m.eq(below, m.c(-1)), m.c(-1), result)
-    return m.select(m.eq(u, m.c(math.inf)), u, result)
+    return m.mostly(x, _limit(m), _expm1_usual, "expm1", _expm1_anywhere)
+
+
+def _expm1_usual(m: Math, x: Value) -> Value:
+    return m.copysign(_expm1_within(m, x), x)  # the sum loses the sign of zero
+
+
+def _expm1_anywhere(m: Math, x: Value) -> Value:
+    limit = _limit(m)
+    below = _expm1_usual(m, m.clamp(x, -limit, limit))
+    return m.select(m.gt(x, m.c(limit)), _exp_anywhere(m, x), below)
 
 
 # ------------------------------------------------------------------------------------------------- hyperbolic and error
@@ -197,7 +220,7 @@ def tanh_of(m: Math, x: Value) -> Value:
     z = m.mul(x, x)
     small = m.mad(m.mul(x, z), m.div(m.poly(z, _TANH_P), m.poly(z, _TANH_Q)), x)
     large = m.sub(m.c(1), m.div(m.c(2), m.add(exp_within(m, twice), m.c(1))))
-    return m.select(m.lt(magnitude, m.c(0.625)), small, m.copysign(large, x))
+    return m.copysign(m.select(m.lt(magnitude, m.c(0.625)), small, large), x)
 
 
 def sigmoid_of(m: Math, x: Value) -> Value:
@@ -206,36 +229,62 @@ def sigmoid_of(m: Math, x: Value) -> Value:
     return m.div(top, m.add(m.c(1), e))
 
 
+def _sinh_within(m: Math, x: Value) -> Value:
+    u = _expm1_within(m, m.abs(x))
+    return m.copysign(m.mul(m.c(0.5), m.add(u, m.div(u, m.add(u, m.c(1))))), x)
+
+
+def _cosh_within(m: Math, x: Value) -> Value:
+    e = exp_within(m, m.abs(x))
+    return m.mad(m.c(0.5), e, m.div(m.c(0.5), e))
+
+
 def sinh_of(m: Math, x: Value) -> Value:
-    a = m.abs(x)
-    u = expm1_of(m, a)
-    small = m.mul(m.c(0.5), m.add(u, m.div(u, m.add(u, m.c(1)))))
-    t = exp_of(m, m.mul(a, m.c(0.5)))
-    large = m.mul(m.mul(m.c(0.5), t), t)
-    return m.copysign(m.select(m.lt(a, m.c(22)), small, large), x)
+    return m.mostly(x, _limit(m), _sinh_within, "sinh", _near_or_far(_sinh_within))
 
 
 def cosh_of(m: Math, x: Value) -> Value:
-    a = m.abs(x)
-    t = exp_of(m, m.mul(a, m.c(0.5)))
-    e = exp_of(m, a)
-    small = m.mad(m.c(0.5), e, m.div(m.c(0.5), e))
-    return m.select(m.lt(a, m.c(22)), small, m.mul(m.mul(m.c(0.5), t), t))
+    return m.mostly(x, _limit(m), _cosh_within, "cosh", _near_or_far(_cosh_within))
+
+
+@functools.cache
+def _near_or_far(within: Callable[[Math, Value], Value]) -> Callable[[Math, Value], Value]:
+    """Hyperbolic sine and cosine where ``e**x`` may be infinite: there they are half of it, and half its root
+    squared."""
+
+    def anywhere(m: Math, x: Value) -> Value:
+        limit = _limit(m)
+        root = _exp_anywhere(m, m.mul(m.abs(x), m.c(0.5)))
+        far = m.mul(m.mul(m.c(0.5), root), root)
+        if within is _sinh_within:
+            far = m.copysign(far, x)
+        return m.select(m.gt(m.abs(x), m.c(limit)), far, within(m, m.clamp(x, -limit, limit)))
+
+    return anywhere
+
+
+def _root_beyond(m: Math) -> Value:
+    """From here on ``sqrt(x**2 +- 1)`` is ``x`` within the precision of a logarithm."""
+    return m.c(2.0 ** (m.mantissa // 2 + 2))
 
 
 def asinh_of(m: Math, x: Value) -> Value:
+    """``log(a + sqrt(a**2 + 1))``; of large arguments ``log(2 * a)``."""
     a = m.abs(x)
     z = m.mul(a, a)
-    small = log1p_of(m, m.add(a, m.div(z, m.add(m.c(1), m.sqrt(m.add(m.c(1), z))))))
-    large = m.add(log_of(m, a), m.c(math.log(2)))
-    return m.copysign(m.select(m.lt(a, m.c(2.0**28)), small, large), x)
+    large = m.gt(a, _root_beyond(m))
+    small = m.add(a, m.div(z, m.add(m.c(1), m.sqrt(m.add(m.c(1), z)))))
+    result = log1p_of(m, m.select(large, m.sub(a, m.c(1)), small))
+    return m.copysign(m.add(result, m.select(large, m.c(math.log(2)), m.c(0))), x)
 
 
 def acosh_of(m: Math, x: Value) -> Value:
+    """``log(x + sqrt(x**2 - 1))``; of large arguments ``log(2 * x)``."""
     t = m.sub(x, m.c(1))
-    small = log1p_of(m, m.add(t, m.sqrt(m.add(m.add(t, t), m.mul(t, t)))))
-    large = m.add(log_of(m, x), m.c(math.log(2)))
-    result = m.select(m.lt(x, m.c(2.0**28)), small, large)
+    large = m.gt(x, _root_beyond(m))
+    small = m.add(t, m.sqrt(m.add(m.add(t, t), m.mul(t, t))))
+    result = log1p_of(m, m.select(large, t, small))
+    result = m.add(result, m.select(large, m.c(math.log(2)), m.c(0)))
     return m.select(m.lt(x, m.c(1)), m.c(math.nan), result)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from supple.base import dtypes
 from supple.base.target import Target
 from supple.codegen.kernel_builder import Builder, Value
 from supple.codegen.numerics_base import Math, floor, in_double, trunc
-from supple.codegen.numerics_exp import exp_of, split_of
+from supple.codegen.numerics_exp import exp_of, log_of_positive, split_of
 
 _ATAN_P = (
     -8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1, -1.228866684490136173410e2,
@@ -47,13 +48,41 @@ def atan2_of(m: Math, y: Value, x: Value) -> Value:
     return m.select(either, m.c(math.nan), m.copysign(angle, y))
 
 
+_ASIN_32 = (4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.6666752422e-1)
+_ASIN_P = (
+    3.47933107596021167570e-5, 7.91534994289814532176e-4, -4.00555345006794114027e-2, 2.01212532134862925881e-1,
+    -3.25565818622400915405e-1, 1.66666666666666657415e-1,
+)  # fmt: skip
+_ASIN_Q = (7.70381505559019352791e-2, -6.88283971605453293030e-1, 2.02094576023350569471, -2.40339491173441421878, 1.0)
+_PI_2_LOW = 6.123233995736766e-17
+
+
+def _arcsine_parts(m: Math, x: Value) -> tuple[Value, Value, Value, Value]:
+    """Whether ``|x| > 1/2``, and a number up to 1/2 with what its arcsine has more: of ``|x|``, or there of
+    ``sqrt((1 - |x|) / 2)``, the sine of half the angle to 1. Last the sum of the two."""
+    a = m.abs(x)
+    large = m.gt(a, m.c(0.5))
+    z = m.select(large, m.mul(m.c(0.5), m.sub(m.c(1), a)), m.mul(a, a))
+    s = m.select(large, m.sqrt(z), a)
+    series = m.poly(z, _ASIN_32) if m.bits == 32 else m.div(m.poly(z, _ASIN_P), m.poly(z, _ASIN_Q))
+    more = m.mul(m.mul(s, z), series)
+    return large, s, more, m.add(s, more)
+
+
 def asin_of(m: Math, x: Value) -> Value:
-    return atan2_of(m, x, m.sqrt(m.mul(m.sub(m.c(1), x), m.add(m.c(1), x))))
+    large, _, _, angle = _arcsine_parts(m, x)
+    far = m.sub(m.c(math.pi / 2), m.sub(m.add(angle, angle), m.c(_PI_2_LOW)))
+    return m.copysign(m.select(large, far, angle), x)
 
 
 def acos_of(m: Math, x: Value) -> Value:
-    half = atan2_of(m, m.sqrt(m.sub(m.c(1), x)), m.sqrt(m.add(m.c(1), x)))
-    return m.add(half, half)
+    large, s, more, angle = _arcsine_parts(m, x)
+    left = m.b.compare("icmp slt", m.to_bits(x), m.i(0))
+    twice = m.add(angle, angle)
+    far = m.select(left, m.sub(m.c(math.pi), m.sub(twice, m.c(2 * _PI_2_LOW))), twice)
+    signed = m.select(left, m.b.fneg(s), s)
+    near = m.sub(m.c(math.pi / 2), m.add(signed, m.sub(m.copysign(more, x), m.c(_PI_2_LOW))))
+    return m.select(large, far, near)
 
 
 # ------------------------------------------------------------------------------------------------------- powers, others
@@ -76,9 +105,17 @@ def _two_product(m: Math, x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def pow_of(m: Math, x: Value, y: Value) -> Value:
-    """In float64: the logarithm to twice the precision in its leading term, then the exponential."""
-    b = m.b
-    a = m.abs(x)
+    return _power(m, x, y, _precise_power(m, m.abs(x), y))
+
+
+def pow_single(m: Math, x: Value, y: Value) -> Value:
+    """In float64, of float32 numbers: the exponent has 28 bits more than the result needs."""
+    return _power(m, x, y, exp_of(m, m.mul(log_of_positive(m, m.abs(x)), y)))
+
+
+def _precise_power(m: Math, a: Value, y: Value) -> Value:
+    """``a**y`` of a positive finite ``a``: the logarithm to twice the precision in its leading term, then the
+    exponential."""
     f, e = split_of(m, a)
     # log(1 + f) = 2 s + s^3 (2/3 + 2/5 s^2 + ...), s = f / (2 + f), with s to twice the precision
     divisor = m.add(m.c(2), f)
@@ -101,7 +138,13 @@ def pow_of(m: Math, x: Value, y: Value) -> Value:
     p_error = m.mad(low, y, p_error)
     magnitude = exp_of(m, p)
     usable = m.lt(m.abs(p), m.c(750))  # beyond, the result is 0 or infinite, and the error term may be NaN
-    magnitude = m.select(usable, m.mad(magnitude, m.select(usable, p_error, m.c(0)), magnitude), magnitude)
+    return m.select(usable, m.mad(magnitude, m.select(usable, p_error, m.c(0)), magnitude), magnitude)
+
+
+def _power(m: Math, x: Value, y: Value, magnitude: Value) -> Value:
+    """``x**y`` from ``|x|**y``, which may be any number where x is 0, infinite or NaN, or y is infinite or NaN."""
+    b = m.b
+    a = m.abs(x)
     grows = b.op("xor", m.gt(a, m.c(1)), m.lt(y, m.c(0)))
     limit = m.select(grows, m.c(math.inf), m.c(0))
     extreme = b.op("or", m.eq(a, m.c(0)), b.op("or", m.eq(a, m.c(math.inf)), m.eq(m.abs(y), m.c(math.inf))))
@@ -134,6 +177,37 @@ def hypot_of(m: Math, x: Value, y: Value) -> Value:
 
 def rsqrt_of(m: Math, x: Value) -> Value:
     return m.div(m.c(1), m.sqrt(x))
+
+
+_USUAL = 2.0**40
+"""Up to this magnitude a quotient in float64 has all digits of the whole part, and some more."""
+
+
+def _fmod_of(top: int) -> Callable[[Math, Value, Value], Value]:
+    """Exact, in float64; ``top``: how far apart the exponents of x and y can be."""
+
+    def anywhere(m: Math, x: Value, y: Value) -> Value:
+        return _fmod_from(m, x, y, top)
+
+    def emit(m: Math, x: Value, y: Value) -> Value:
+        divisor = m.abs(y)
+        plain = m.b.op("and", m.gt(divisor, m.c(2.0**-900)), m.lt(divisor, m.c(2.0**900)))
+        measure = m.select(plain, m.div(x, y), m.c(math.inf))
+        return m.mostly(measure, _USUAL, _fmod_usual, f"fmod{top}", anywhere, x, y)
+
+    return emit
+
+
+_FMOD_32, _FMOD_64 = _fmod_of(280), _fmod_of(2080)
+
+
+def _fmod_usual(m: Math, x: Value, y: Value) -> Value:
+    """``x`` less a whole number of ``y``, one less where the quotient was rounded up to it."""
+    divisor, dividend = m.abs(y), m.abs(x)
+    q = trunc(m.b, m.target, m.div(dividend, divisor))
+    high, low = _two_product(m, q, divisor)
+    rest = m.sub(m.sub(dividend, high), low)
+    return m.copysign(m.select(m.lt(rest, m.c(0)), m.add(rest, divisor), rest), x)
 
 
 def _fmod_from(m: Math, x: Value, y: Value, top: int) -> Value:
@@ -175,8 +249,7 @@ def _scaled(m: Math, d: Value, shift: int) -> Value:
 
 def fmod(b: Builder, target: Target, x: Value, y: Value) -> Value:
     """The remainder of truncating division, exact."""
-    top = 280 if dtypes.row(x.dtype).bits == 32 else 2080  # how far apart the exponents of x and y can be
-    return in_double(lambda m, x, y: _fmod_from(m, x, y, top))(b, target, x, y)
+    return in_double(_FMOD_32 if dtypes.row(x.dtype).bits == 32 else _FMOD_64)(b, target, x, y)
 
 
 def floormod(b: Builder, target: Target, x: Value, y: Value) -> Value:

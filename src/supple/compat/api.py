@@ -10,6 +10,7 @@ from supple.base.errors import NotSupportedError
 from supple.base.named_target import NamedTarget
 from supple.ir.access_path import AccessPath
 from supple.ir.module import IRModule
+from supple.ir.node import Node
 from supple.ir.structural import find_mismatch
 from supple.relax.pipeline import get_pipeline
 from supple.runtime.device import Device, device
@@ -62,7 +63,7 @@ def build(
 
 def convert(value: Any) -> Any:
     """A Python value as compiled functions take it: arrays become tensors, sequences lists, the rest stays."""
-    if hasattr(value, "__array__") and not hasattr(value, "numpy"):
+    if hasattr(value, "__array__") and not hasattr(value, "numpy") and not isinstance(value, Node):
         return tensor(value)
     return [convert(v) for v in value] if isinstance(value, (list, tuple)) else value
 

@@ -64,6 +64,8 @@ _PLACES: tuple[tuple[str, str, str], ...] = (
     ("tvm.runtime", "!device", "supple.runtime.device"),
     ("tvm.runtime", "executable module", "supple.runtime.executable"),
     ("tvm.runtime", "object_generic params script_printer", "supple.compat.runtime"),
+    ("tvm.s_tir", "stmt", "supple.ir.loop"),
+    ("tvm.s_tir.schedule", "schedule", "supple.s_tir"),
     ("tvm.script", "highlight", "supple.compat.runtime"),
     ("tvm.script.ir_builder", "base", "supple.script.ir_builder.base"),
     ("tvm.script.ir_builder.ir", "frame ir", "supple.script.ir_builder.ir"),

@@ -34,7 +34,7 @@ from supple.ir.loop import PrimFunc
 from supple.ir.module import BaseFunc, IRModule
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
-from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType
+from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, result_types
 from supple.ir.walk import free_symbols
 from supple.ops import calls
 from supple.ops.forms import CALL_TIR_WITH_GRAD
@@ -170,7 +170,9 @@ class Interpreter:
             self._require(e, op, frame)
             self._require_sizes(e.ty, frame, e.span)
             values = [self.eval(a, frame) for a in e.args]
-            if op.params and op.params[0].kind == "operand":  # a number has the dtype of its type, not numpy's
+            if op.facts.get("typed_numbers") or (
+                op.params and op.params[0].kind == "operand"
+            ):  # a number has the dtype of its type, not numpy's
                 values = [_number(v, a) if is_scalar(a) else v for v, a in zip(values, e.args, strict=True)]
             result = _refer(op, values, e)
             if isinstance(e.ty, PrimType):
@@ -180,6 +182,7 @@ class Interpreter:
         if isinstance(op, GlobalVar):
             return self._call_global(op, args)
         if isinstance(op, ExternFunc):
+            calls.refuse_notes(e)
             return call_packed(op.global_symbol, args)
         return self.call_value(self.eval(op, frame), args)
 
@@ -236,13 +239,12 @@ class Interpreter:
         assert isinstance(func, PrimFunc)
         args = list(self.eval(e.args[1], frame))
         extra = [evaluate(v, frame.symbols) for v in e.args[2].values] if len(e.args) > 2 else []  # type: ignore[attr-defined]
-        places = e.attrs.get("inplace_indices", (-1,) * len(e.ty_args))
+        types = result_types(e.ty_args)
+        places = e.attrs.get("inplace_indices", (-1,) * len(types))
         for place in places:
             if place >= 0 and not args[place].flags.writeable:  # a constant, or numpy's view of repeated elements
                 args[place] = args[place].copy()
-        outs = [
-            args[place] if place >= 0 else self._empty(ty, frame) for ty, place in zip(e.ty_args, places, strict=True)
-        ]
+        outs = [args[place] if place >= 0 else self._empty(ty, frame) for ty, place in zip(types, places, strict=True)]
         fresh = [out for out, place in zip(outs, places, strict=True) if place < 0]
         run_prim_func(func, [*args, *fresh, *extra], vectorized=self.vectorized)
         return outs[0] if len(outs) == 1 else tuple(outs)
@@ -256,7 +258,7 @@ class Interpreter:
 
     def _call_dps_packed(self, e: Call, frame: _Frame) -> Value:
         args = list(self.eval(e.args[1], frame))
-        outs = [self._empty(ty, frame) for ty in e.ty_args]
+        outs = [self._empty(ty, frame) for ty in result_types(e.ty_args)]
         call_packed(e.args[0].global_symbol, [*args, *outs])  # type: ignore[attr-defined]
         return outs[0] if len(outs) == 1 else tuple(outs)
 

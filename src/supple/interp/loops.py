@@ -339,7 +339,8 @@ class _Run:
         return array[index]
 
     def intrinsic(self, e: Call, done: dict[int, Array], mask: Array | None) -> Array:
-        assert isinstance(e.op, Op)
+        if not isinstance(e.op, Op):
+            raise NotSupportedError("the interpreter: a loop function can only call intrinsics", span=e.span)
         if is_lazy(e):
             condition = self.eval(e.args[0], mask, done)
             return self.choose(condition, e.args[1], e.args[2], done, mask)

@@ -34,9 +34,12 @@ class BufferMethods:
         """The buffer as one of a single dimension."""
         return METHODS["buffer.flattened"](self)
 
-    def access_ptr(self, access_mask: Any, ptr_type: str = "handle", **rest: Any) -> Any:
-        """Not supported: buffers have no pointer of their own here. Raises `NotSupportedError`."""
-        return METHODS["buffer.access_ptr"](self, access_mask, ptr_type)
+    def access_ptr(
+        self, access_mask: Any, ptr_type: str = "handle", content_lanes: int = 1, offset: Any = 0, extent: Any = None
+    ) -> Any:
+        """``T.tvm_access_ptr(...)`` of the elements from ``offset`` on: ``A.access_ptr("rw")``. For backends: native
+        code has no pointers."""
+        return METHODS["buffer.access_ptr"](self, access_mask, content_lanes, offset, extent)
 
     @property
     def data(self) -> Any:
@@ -68,4 +71,4 @@ class BufferMethods:
     @property
     def offset_factor(self) -> int:
         """Elements that the offset is a multiple of."""
-        return int(METHODS["buffer.type"](self, "offset_factor").offset_factor)
+        return int(METHODS["buffer.type"](self, "offset_factor").offset_factor) or 1

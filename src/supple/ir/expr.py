@@ -14,6 +14,7 @@ from supple.base import dtypes
 from supple.base.errors import NumberRangeError
 from supple.base.source import Span
 from supple.ir.buffer_methods import BufferMethods
+from supple.ir.conventions import literals_have_dtypes
 from supple.ir.node import METHODS, Expr, Node, Role, Type, as_tuple, define, ignored, node, set_field
 from supple.ir.operators import Operators
 from supple.ir.types import BufferType, PrimType, StringType, TensorType, prim_type
@@ -100,15 +101,9 @@ class IntImm(ExprWithOps):
 
     def __post_init__(self) -> None:
         _relax_order(self)
-        row = dtypes.row(self.dtype)
-        if row.kind == "bool":
-            low, high = 0, 1
-        elif row.kind == "uint":
-            low, high = 0, (1 << row.bits) - 1
-        elif row.kind == "int":
-            low, high = -(1 << (row.bits - 1)), (1 << (row.bits - 1)) - 1
-        else:
+        if dtypes.row(self.dtype).kind not in ("bool", "int", "uint"):
             raise TypeError(f"IntImm: expected an integer or bool dtype, got {self.dtype!r}")
+        low, high = dtypes.int_range(self.dtype)
         if not low <= self.value <= high:
             shown = self.value if abs(self.value) >> 128 == 0 else f"a number of {self.value.bit_length()} bits"
             raise NumberRangeError(f"{shown} does not fit in {self.dtype}")
@@ -696,8 +691,10 @@ def uncast(e: Expr) -> Expr:
     return e
 
 
-def match_dtypes(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
-    """Both operands in one dtype: literals follow the other operand, the narrower is widened, ints go to floats."""
+def match_dtypes(a: ExprLike, b: ExprLike, follow: bool = False) -> tuple[Expr, Expr]:
+    """Both operands in one dtype: literals follow the other operand (in users' programs under Relax's conventions they
+    have dtypes of their own, unless ``follow``), the narrower is widened, ints go to floats."""
+
     if isinstance(a, Node) and not isinstance(a, Expr):
         return match_dtypes(as_expr(a), b)
     if isinstance(b, Node) and not isinstance(b, Expr):
@@ -705,12 +702,13 @@ def match_dtypes(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
     if not isinstance(a, Expr) and not isinstance(b, Expr):
         return match_dtypes(const(a), b)
     if not isinstance(a, Expr):
-        right, left = match_dtypes(b, a)
+        right, left = match_dtypes(b, a, follow)
         return left, right
     left_type = scalar_dtype(a)
     if not isinstance(b, Expr):
+        own = literals_have_dtypes() and not follow and dtypes.element(left_type) != "float64"
         as_float = isinstance(b, float) and not dtypes.is_float(left_type)
-        return match_dtypes(a, const(b, None if as_float else left_type))
+        return match_dtypes(a, const(b, None if own or as_float else left_type))
     right_type = scalar_dtype(b)
     if left_type == right_type:
         return a, b

@@ -56,6 +56,9 @@ _SCALAR_BINARY: dict[str, type[BinaryOp]] = {
 }  # fmt: skip
 
 
+_FOLLOWED = ("and", "or", "xor", "lshift", "rshift", "eq", "ne")  # a literal has the other operand's dtype
+
+
 def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
     if _is_tensor(a) or _is_tensor(b):
         return _tensor(name, a, b)
@@ -65,10 +68,10 @@ def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
 def scalar_operation(name: str, a: ExprLike, b: ExprLike) -> Expr:
     """What an operator of Python (``"add"``, ``"lt"``), ``"min"``, ``"max"``, ``"truncdiv"`` or ``"truncmod"`` makes of
     two scalars: a node, or by Relax's conventions a number where it is known."""
-    left, right = match_dtypes(a, b)
-    folded = _folded(name, left, right) if conventions().folds_operators else None
-    if folded is not None:
-        return folded
+    left, right = match_dtypes(a, b, follow=name in _FOLLOWED)
+    number = _folded(name, left, right) if conventions().folds_operators else None
+    if number is not None:
+        return number
     if name == "truediv":
         if not dtypes.is_float(scalar_dtype(left)):
             raise TypeError("'/' on integers is ambiguous: write a // b, or T.Div(a, b) for truncating division")

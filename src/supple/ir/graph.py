@@ -11,7 +11,7 @@ import numpy as np
 from supple.base import dtypes
 from supple.ir.expr import Call, ExprWithOps, IntImm, Var, as_expr
 from supple.ir.node import METHODS, Expr, Node, Type, as_tuple, define, ignored, node, pattern, set_field
-from supple.ir.types import SHAPE_OF, FuncType, PrimType, ShapeType, TensorType, TupleType, prim_type
+from supple.ir.types import SHAPE_OF, AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType
 
 
 class ConstantData(np.ndarray):
@@ -143,7 +143,7 @@ class DataTypeImm(ExprWithOps):
 
     @property
     def ty(self) -> Type:
-        return prim_type("handle")
+        return AnyType()
 
 
 @node

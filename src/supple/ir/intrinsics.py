@@ -27,7 +27,7 @@ from supple.ir.expr import (
 )
 from supple.ir.node import Expr
 from supple.ir.op import OPS, Intrinsic, Op
-from supple.ir.types import prim_type
+from supple.ir.types import TupleType, prim_type
 
 DtypeRule = Callable[..., str]
 _Row = tuple[str, Callable[..., Any], str]
@@ -353,7 +353,7 @@ def _operands(name: str, args: tuple[ExprLike, ...]) -> tuple[Expr, ...]:
     if name == "ldexp":
         return (_scalar(args[0]), as_expr(args[1], "int32"))
     if len(args) == 2:
-        return match_dtypes(*args)
+        return match_dtypes(*args, follow=name.startswith(("bitwise_", "shift_")))
     return tuple(_scalar(a) for a in args)
 
 
@@ -362,11 +362,11 @@ def _scalar(value: ExprLike) -> Expr:
 
 
 def call_extern(kind: str, dtype: str, function: str, *args: ExprLike) -> Expr:
-    """``T.call_extern("int32", "name", a, b)``, and its relatives by ``kind``."""
+    """``T.call_extern("int32", "name", a, b)``, and its relatives by ``kind``; ``"void"``: there is no result."""
     name = function.value if isinstance(function, StringImm) else function
     if not isinstance(name, str):
         raise TypeError(f"T.{kind}: expected the function's name, got {name!r}")
-    ty = prim_type(dtype)
+    ty = TupleType(()) if dtype == "void" else prim_type(dtype)
     operands = tuple(StringImm(a) if isinstance(a, str) else _scalar(a) for a in args)
     return Call(OPS.get(f"tirx.{kind}"), (StringImm(name), *operands), ty_args=(ty,), ty=ty)
 
@@ -393,20 +393,16 @@ def absolute(value: ExprLike) -> Expr:
 
 def min_value(dtype: str) -> Expr:
     """The least finite value of a dtype."""
-    row = dtypes.row(dtype)
-    if row.kind == "float":
+    if dtypes.is_float(dtype):
         return const(float(dtypes.finfo(dtype).min), dtype)
-    return const(-(1 << (row.bits - 1)) if row.kind == "int" else 0, dtype)
+    return const(dtypes.int_range(dtype)[0], dtype)
 
 
 def max_value(dtype: str) -> Expr:
     """The greatest finite value of a dtype."""
-    row = dtypes.row(dtype)
-    if row.kind == "float":
+    if dtypes.is_float(dtype):
         return const(float(dtypes.finfo(dtype).max), dtype)
-    if row.kind == "bool":
-        return const(True)
-    return const((1 << (row.bits - (row.kind == "int"))) - 1, dtype)
+    return const(dtypes.int_range(dtype)[1], dtype)
 
 
 def infinity(dtype: str) -> Expr:

@@ -200,24 +200,39 @@ class IfThenElse(Stmt):
 
 @node
 class AssertStmt(Stmt):
-    """Raise with ``message`` when the condition is false."""
+    """Raise with the message's parts, joined, when the condition is false; ``kind`` names the error for who reads the
+    program. ``AssertStmt(kind, condition, parts)``, Relax's order, is taken as well."""
 
     condition: Expr
-    message: str = ""
+    parts: tuple[str, ...] = ("",)
+    kind: str = "RuntimeError"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.message, str):
-            raise TypeError(f"AssertStmt: the message must be a string, got {self.message!r}")
+        condition, parts, kind = self.condition, self.parts, self.kind
+        if isinstance(condition, (str, StringImm)):
+            kind, condition, parts = condition, parts, () if kind == "RuntimeError" else kind  # type: ignore
+        listed = parts if isinstance(parts, (list, tuple)) else (parts,)
+        texts = tuple(p.value if isinstance(p, StringImm) else p for p in listed)
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError(f"AssertStmt: the message must be a string, got {parts!r}")
+        set_field(self, "condition", condition)
+        set_field(self, "parts", texts or ("",))
+        set_field(self, "kind", kind.value if isinstance(kind, StringImm) else kind)
+
+    @property
+    def message(self) -> str:
+        """The whole message."""
+        return "".join(self.parts)
 
     @property
     def error_kind(self) -> StringImm:
         """The kind of error that is raised."""
-        return StringImm("RuntimeError")
+        return StringImm(self.kind)
 
     @property
     def message_parts(self) -> tuple[StringImm, ...]:
-        """The message, in one part."""
-        return (StringImm(self.message),)
+        """The parts of the message."""
+        return tuple(StringImm(part) for part in self.parts)
 
 
 @node

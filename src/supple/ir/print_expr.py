@@ -19,7 +19,7 @@ from supple.ir.print_names import Names, float_text, quote
 from supple.ir.print_style import PrintOptions, print_options
 from supple.ir.print_types import LONG_TEXT, TypePrinter, check_length
 from supple.ir.structural import structural_equal
-from supple.ir.types import BufferType
+from supple.ir.types import BufferType, PrimType, result_types
 from supple.ir.walk import pre_order
 
 ATOM = 20
@@ -76,6 +76,7 @@ class ExprPrinter(TypePrinter):
         self.type_variables: list[str] = []  # names of symbols that the text declares before everything else
         self.owner: Any = None
         self.parameters: set[int] = set()  # of the signature that is written, those before
+        self.cells: set[int] = set()  # buffers that are written as numbers that change
         self.in_sight: set[int] = set()  # symbols that a signature may name without quotes
 
     # ------------------------------------------------------------------------------------------------- expressions
@@ -299,6 +300,8 @@ class ExprPrinter(TypePrinter):
         outer, self.owner = self.owner, e
         name = self.marked(self.name_of(e.buffer), e.buffer)
         self.owner = outer
+        if id(e.buffer) in self.cells:
+            return name, ATOM, depth + 1
         return f"{name}[{', '.join(texts) or '()'}]", ATOM, depth + 1
 
     def _bitwise(self, e: Call, symbol: str, precedence: int) -> Any:
@@ -320,11 +323,11 @@ class ExprPrinter(TypePrinter):
                 return f"~{_wrap(inner, UNARY)}", UNARY, inner[2] + 1
             place = op.facts.get("result")
             if place == "first":
-                first = quote(e.ty_args[0].dtype)  # type: ignore[attr-defined]
+                first = self._result(e)
                 inner = yield from self._function("", e.args)
                 return f"T.{name}({first}{', ' if e.args else ''}{inner[0][1:]}", ATOM, inner[2]
             if place == "last":
-                last = quote(e.ty_args[0].dtype)  # type: ignore[attr-defined]
+                last = self._result(e)
                 return (yield from self._function(f"T.{name}", e.args, last))
             if name == "call_packed":
                 result = e.ty_args[0].dtype  # type: ignore[attr-defined]
@@ -336,10 +339,20 @@ class ExprPrinter(TypePrinter):
             return (yield from special(self, e)) if special is not None else (yield from self._operator(e, op))
         args = yield from self._values(e.args)
         if isinstance(op, G.ExternFunc):
-            rest = [quote(op.global_symbol), *args, *self._types("ty_args", e.ty_args)]
+            notes = [f"{name}={self.attr(value)}" for name, value in e.attrs.items()]
+            if notes and self.style.all_attributes:
+                notes.insert(0, 'attrs_type_key="ir.DictAttrs"')
+            rest = [quote(op.global_symbol), *args, *notes, *self._types("ty_args", e.ty_args)]
             return f"R.call_packed({', '.join(rest)})", ATOM, 1
         callee: Piece = yield op
         return f"{_wrap(callee, ATOM)}({', '.join(args)})", ATOM, 1
+
+    def _result(self, call: Call) -> str:
+        """The dtype that a call of a function by name gives, as its argument."""
+        ty = call.ty_args[0]
+        if not isinstance(ty, PrimType):
+            return '"void"'
+        return self.style.handle if ty.dtype == "handle" else quote(ty.dtype)
 
     # ------------------------------------------------------------------------------------------------- graph values
 
@@ -414,6 +427,8 @@ class ExprPrinter(TypePrinter):
     def _types(self, keyword: str, types: tuple[Type, ...]) -> list[str]:
         if not types:
             return []
+        if keyword == "out_ty":
+            types = result_types(types)
         inner = ", ".join(self.type(t) for t in types)
         if keyword == "out_ty":
             return [f"out_ty={inner if len(types) == 1 else '[' + inner + ']'}"]
@@ -485,7 +500,11 @@ class ExprPrinter(TypePrinter):
         yield from ()
         name = self.functions.get(e.name_hint, e.name_hint)
         alone = self.style.declare_free and e.name_hint not in self.functions  # outside of a module
-        return (name if alone else f"{self.options.module_alias or self.module or 'Module'}.{name}"), ATOM, 0
+        return (name if alone else f"{self.module_name()}.{name}"), ATOM, 0
+
+    def module_name(self) -> str:
+        """What the text calls the module whose function it is in."""
+        return self.options.module_alias or self.module or "Module"
 
     def _extern(self, e: G.ExternFunc) -> Any:
         yield from ()
@@ -513,13 +532,15 @@ class ExprPrinter(TypePrinter):
         """One dimension: a bare number has the dtype ``default``; with symbols in a signature it is text."""
         if isinstance(e, IntImm):
             return str(e.value) if e.dtype == default and not self.loop_dims else f"T.{e.dtype}({e.value})"
-        symbols = [id(n) for n in pre_order(e) if isinstance(n, Var)] if self.quoted else []
-        said = self.in_sight if isinstance(e, Var) else self.parameters  # arithmetic on type variables is text
-        if all(symbol in said for symbol in symbols):
-            return self.expr(e)
         text = self.expr(e)
-        if self.style.type_variables and isinstance(e, Var) and e.dtype != "int64":
-            self.in_sight.add(id(e))  # the first occurrence says what it is
+        symbols = [n for n in pre_order(e) if isinstance(n, Var)] if self.quoted else []
+        said = self.in_sight if isinstance(e, Var) else self.parameters  # arithmetic on type variables is text
+        if all(id(n) in said for n in symbols):
+            return text
+        if self.style.type_variables and all(n.dtype != "int64" for n in symbols):
+            if all(id(n) in self.in_sight for n in symbols):
+                return text
+            self.in_sight |= {id(n) for n in symbols}  # the first occurrence says what it is
         return quote(self.options.rename(text))
 
     def bounds(self, low: Expr, extent: Expr) -> tuple[str, str] | None:
@@ -555,7 +576,7 @@ class ExprPrinter(TypePrinter):
         outer, self.owner = self.owner, region
         name = self.marked(self.name_of(region.buffer), region.buffer)
         self.owner = outer
-        return f"{name}[{', '.join(texts) or '()'}]"
+        return self.marked(f"{name}[{', '.join(texts) or '()'}]", region)
 
 
 def _is_number(e: Expr) -> bool:
@@ -601,7 +622,7 @@ def inline_constant(data: Any, limit: int = 16, digits: int = 0) -> str | None:
     name = dtypes.from_numpy(array.dtype)
     if array.size > limit > 0 or (array.size == 0 and array.ndim > 0):
         return None
-    if limit == 0 and (array.ndim > 0 or dtypes.row(name).is_coded):
+    if limit == 0 and (array.ndim > 0 or dtypes.row(name).is_coded or dtypes.row(name).kind == "uint"):
         return None
 
     def text(value: Any) -> str:
@@ -612,7 +633,7 @@ def inline_constant(data: Any, limit: int = 16, digits: int = 0) -> str | None:
     def number(value: Any) -> Any:
         if dtypes.is_float(name):
             shown = float_text(float(value), name, digits)
-            return f"float({shown})" if shown.startswith('"') else shown
+            return f"float({shown})" if shown.startswith('"') and limit > 0 else shown
         return value.item()
 
     flat = np.empty(array.shape, dtype=object)

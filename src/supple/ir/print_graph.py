@@ -243,9 +243,7 @@ class GraphPrinter(LinePrinter):
 
 
 def _says_type(value: Expr) -> bool:
-    """Whether a value says its type itself (a dtype's has no spelling)."""
-    if isinstance(value, G.DataTypeImm):
-        return True
+    """Whether a value says its type itself."""
     if not (isinstance(value, Call) and isinstance(value.op, Op)):
         return False
     return bool(value.op.facts.get("relax_text", RelaxText()).says_type)

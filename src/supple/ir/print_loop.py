@@ -7,9 +7,12 @@ from typing import Any
 
 from supple.ir import loop as L
 from supple.ir.expr import Call, IntImm, Let, Ramp, Var, scalar_dtype
+from supple.ir.graph import GlobalVar
 from supple.ir.loop import ForKind, IterType, PrimFunc, SBlock, SBlockRealize, SeqStmt
 from supple.ir.node import Expr, Node, Stmt
 from supple.ir.op import Op
+from supple.ir.print_cells import cells_of
+from supple.ir.print_expr import ATOM
 from supple.ir.print_lines import LinePrinter
 from supple.ir.print_names import quote
 from supple.ir.print_style import PrintOptions
@@ -43,6 +46,7 @@ class LoopPrinter(LinePrinter):
         self.loops: dict[int, tuple[Expr, Expr]] = {}
         self.fragment = False  # a part of a function is printed
         self.alone: SBlock | None = None  # the block that is printed by itself
+        self.declared = (0, 0)  # the cell that was declared last, and the number of lines then
         self.direct = False  # in the suite of a block itself, where an allocation would be the block's
 
     # ---------------------------------------------------------------------------------------------------- function
@@ -86,7 +90,8 @@ class LoopPrinter(LinePrinter):
         if shown.get("s_tir") is True:
             del shown["s_tir"]
         if self.style.declare_free:
-            self.declare(symbols)
+            for group in self._by_parameter(func, symbols):
+                self.declare(group)
         if shown:
             self.line(f"T.func_attr({self.step(self.attr(shown), func, 'attrs')})")
         if not self.style.declare_free:
@@ -94,6 +99,13 @@ class LoopPrinter(LinePrinter):
         self._body(func.body)
         self.indent -= 1
         self.names.close_scope()
+
+    def _as_value(self, value: Expr, text: str) -> str:
+        return text  # what a loop function passes is a scalar anyway
+
+    def module_name(self) -> str:
+        """A loop function names the class itself."""
+        return self.module or "Module"
 
     def _parameter(self, param: Var) -> str:
         if isinstance(param.ty, PrimType):
@@ -110,6 +122,16 @@ class LoopPrinter(LinePrinter):
                     if isinstance(item, Var) and isinstance(item.ty, PrimType) and id(item) not in params:
                         found.setdefault(id(item), item)
         return list(found.values())
+
+    def _by_parameter(self, func: PrimFunc, symbols: list[Var]) -> list[list[Var]]:
+        """Symbols by the parameter that introduces them."""
+        left = {id(s) for s in symbols}
+        groups: list[list[Var]] = []
+        for param in func.params:
+            mentioned = [n for n in pre_order(param.ty) if isinstance(n, Var)] if param.ty is not None else []
+            groups.append([n for n in {id(n): n for n in mentioned}.values() if id(n) in left])
+            left -= {id(n) for n in groups[-1]}
+        return groups
 
     def _declare_symbols(self, func: PrimFunc, symbols: list[Var]) -> None:
         used = {id(n) for n in _used(func.body)}
@@ -137,6 +159,7 @@ class LoopPrinter(LinePrinter):
 
     def suite(self, body: Stmt) -> None:
         """The statements of one suite; nested suites are printed from an explicit stack."""
+        self.cells = cells_of(body) if self.style.short_forms and self.options.syntax_sugar else set()
         stack: list[Any] = [self._suite(body, alone=self.fragment)]
         while stack:
             try:
@@ -206,8 +229,9 @@ class LoopPrinter(LinePrinter):
         yield from self._nested(s) if len(s.seq) != 1 else self._nested(s.seq[0])
 
     def _evaluate(self, s: L.Evaluate) -> Iterator[Any]:
-        text = self.expr(s.value)
-        alone = self.style.calls_stand_alone and isinstance(s.value, Call) and isinstance(s.value.op, Op)
+        text, precedence, _ = self.piece(s.value)
+        called = isinstance(s.value, Call) and isinstance(s.value.op, (Op, GlobalVar)) and precedence == ATOM
+        alone = self.style.calls_stand_alone and called
         self.line(text if alone else f"T.evaluate({text})")
         yield from ()
 
@@ -225,7 +249,13 @@ class LoopPrinter(LinePrinter):
             indices = ", ".join(self.expr(i) for i in s.indices)
             value = self.expr(s.value)
         buffer = self.marked(self.names.get(s.buffer), s.buffer)
-        self.line(f"{buffer}[{indices or '()'}] = {value}")
+        if id(s.buffer) not in self.cells:
+            self.line(f"{buffer}[{indices or '()'}] = {value}")
+        elif (id(s.buffer), len(self.lines)) == self.declared and self.options.marks is None:
+            self.lines[-1] += f" = {value}"  # it was declared in the line before
+            self.declared = (0, 0)
+        else:
+            self.line(f"{buffer} = {value}")
         yield from ()
 
     def _place(self, index: Expr) -> str:
@@ -243,11 +273,15 @@ class LoopPrinter(LinePrinter):
         self.line(f"{self.names.define(buffer)} = {form}({arguments})")
 
     def _alloc_statement(self, s: L.AllocBuffer) -> Iterator[Any]:
+        if id(s.buffer) in self.cells:
+            self.line(f"{self.names.define(s.buffer)}: T.{s.buffer.dtype}")
+            self.declared = id(s.buffer), len(self.lines)
+            return
         rest = [f"annotations={self.attr(s.annotations)}"] if s.annotations else []
-        if self.direct and not rest:
+        if self.direct and not rest and not self.style.short_forms:
             rest.append("statement=True")
         self._alloc(s.buffer, "T.alloc_buffer", *rest)
-        if self.style.short_forms and not rest:
+        if self.style.short_forms and (s.annotations or not rest):
             self.lines[-1] = _short_alloc(self.lines[-1])
         yield from ()
 
@@ -355,7 +389,9 @@ class LoopPrinter(LinePrinter):
         return hoisted
 
     def _assert(self, s: L.AssertStmt) -> Iterator[Any]:
-        self.line(f"assert {self.expr(s.condition)}, {self.style.assertion.format(quote(s.message))}")
+        plain = self.style.plain_assertions and s.kind == "RuntimeError" and len(s.parts) == 1
+        said = f"({quote(s.kind)}, [{', '.join(quote(part) for part in s.parts)}])"
+        self.line(f"assert {self.expr(s.condition)}, {quote(s.message) if plain else said}")
         yield from ()
 
     def _attr(self, s: L.AttrStmt) -> Iterator[Any]:

@@ -97,7 +97,8 @@ def relax_metadata(constants: list[Constant]) -> str:
     items = nodes.add("ffi.Array", [nodes.constant(item.data) for item in constants])
     root = nodes.add("ffi.Map", [key, items])
     graph = {"root_index": root, "nodes": nodes.rows, "metadata": {"tvm_version": "0.27.0.post1"}}
-    text = json.dumps(graph, indent=2).replace('"data": []', '"data": [\n      ]').replace('"', '\\"')
+    text = json.dumps(graph, indent=2).replace('"data": []', '"data": [\n      ]')
+    text = text.replace("/", "\\\\/").replace('"', '\\"')
     return f'tvm.ir.load_json("""{text}""")'
 
 

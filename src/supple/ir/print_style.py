@@ -74,7 +74,8 @@ class PrintStyle:
     elif_chains: bool
     remap_runs: bool  # T.axis.remap for each run of plain axes; otherwise for all axes of a block or none
     let: str
-    assertion: str
+    plain_assertions: bool
+    handle: str  # the dtype of pointers as an argument
     break_loop: str
     continue_loop: str
     hidden_root: str  # stands for the block around a function's body
@@ -130,7 +131,8 @@ SUPPLE = PrintStyle(
     elif_chains=True,
     remap_runs=False,
     let="T.let",
-    assertion="{}",
+    plain_assertions=True,
+    handle='"handle"',
     break_loop="break",
     continue_loop="continue",
     hidden_root="",
@@ -186,7 +188,8 @@ RELAX = PrintStyle(
     elif_chains=False,
     remap_runs=True,
     let="T.let[T.{}]",
-    assertion='("RuntimeError", [{}])',
+    plain_assertions=False,
+    handle="T.handle().ty",
     break_loop="T.break_loop()",
     continue_loop="T.continue_loop()",
     hidden_root='# with T.sblock("root"):',

@@ -158,7 +158,8 @@ class TypePrinter:
         for index, known in enumerate(same_kind):
             if known is device or structural_equal(known, device):
                 return quote(f"{device.kind}:{index}:{device.memory_scope}")
-        return f"I.vdevice({self.attr(device.target)}, {device.vdevice_id}, {quote(device.memory_scope)})"
+        target = "None" if device.target is None else self._target_config(device.target)
+        return f"I.vdevice({target}, {device.vdevice_id}, {quote(device.memory_scope)})"
 
     def _mesh(self, mesh: Ty.DeviceMesh) -> str:
         """A device mesh by its place among the module's, else spelled out."""
@@ -198,10 +199,11 @@ class TypePrinter:
         return f"T.index_map({', '.join(parts)})"
 
     def _target(self, target: NamedTarget) -> str:
+        return f"T.target({self._target_config(target)})"
+
+    def _target_config(self, target: NamedTarget) -> str:
         given = target.export() if self.style.all_attributes else target.given()
-        if set(given) == {"kind"}:
-            return f"T.target({quote(target.kind.name)})"
-        return f"T.target({self._config(given)})"
+        return quote(target.kind.name) if set(given) == {"kind"} else self._config(given)
 
     def _config(self, value: Any) -> str:
         """A target's dict as Relax writes it: sorted keys, lists."""
@@ -279,7 +281,7 @@ class TypePrinter:
             parts.append(f"scope={quote(ty.scope)}")
         if ty.align != 64:
             parts.append(f"align={ty.align}")
-        if ty.offset_factor != 1:
+        if ty.offset_factor > (0 if ty.elem_offset is None else 1):  # 1 says that there is an offset
             parts.append(f"offset_factor={ty.offset_factor}")
         return parts
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import json
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -105,9 +106,20 @@ def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None
 
 def _text(value: Any, path: AccessPath) -> str:
     if not isinstance(value, (Node, IRModule)):
-        return str(value)
+        note = "Note: No visible object for this path is rendered in TVMScript."
+        return f"Access path: {path}\n{note}\n\n{_plain(value)}"
     text = value.script(path_to_underline=[path])
     return text if len(text) <= _TEXT_LIMIT else value.script(path_to_underline=[path], num_context_lines=10)
+
+
+def _plain(value: Any) -> str:
+    """A container as Relax shows it: lists are tuples, texts are quoted."""
+    if isinstance(value, (list, tuple)):
+        items = [_plain(item) for item in value]
+        return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_plain(k)}: {_plain(v)}" for k, v in value.items()) + "}"
+    return json.dumps(value) if isinstance(value, str) else str(value)
 
 
 def _short(value: Any) -> str:

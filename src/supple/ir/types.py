@@ -63,32 +63,34 @@ class DummyGlobalInfo(GlobalInfo):
 
 @node
 class VDevice(GlobalInfo):
-    """A virtual device: where a tensor lives. ``target`` is a target's text or its dict, kept as written."""
+    """A virtual device: where a tensor lives. ``target`` may be given as text or as a dict."""
 
-    target: Any = None
+    target: Any = None  # a NamedTarget, or None
     vdevice_id: int = 0
     memory_scope: str = "global"
 
     def __post_init__(self) -> None:
-        if isinstance(self.target, NamedTarget):
-            given = self.target.given()
-            set_field(self, "target", given if len(given) > 1 else given["kind"])
+        if self.target is not None and not isinstance(self.target, NamedTarget):
+            set_field(self, "target", NamedTarget(self.target))
 
     @property
     def kind(self) -> str:
         """The target's kind: ``"llvm"``, ``"cuda"``..."""
-        if isinstance(self.target, dict):
-            return str(self.target.get("kind", ""))
-        return str(self.target or "").partition(" ")[0]
+        return "" if self.target is None else str(self.target.kind)
 
     @staticmethod
     def parse(text: str) -> VDevice:
-        """``"llvm"``, ``"llvm:1"``, ``"llvm:0:global"``: a device of its own, named by kind, index and scope."""
+        """The device of its own that ``"llvm:1"`` names."""
+        return VDevice(*VDevice.parts(text))
+
+    @staticmethod
+    def parts(text: str) -> tuple[str, int, str]:
+        """What ``"llvm"``, ``"llvm:1"``, ``"llvm:0:global"`` name a device by: kind, index and scope."""
         kind, _, rest = text.partition(":")
         index, _, scope = rest.partition(":")
         if not kind or (index and not index.isdigit()):
             raise ValueError(f"vdevice: expected 'kind', 'kind:index' or 'kind:index:scope', got {text!r}")
-        return VDevice(kind, int(index or 0), scope or "global")
+        return kind, int(index or 0), scope or "global"
 
 
 @node
@@ -253,6 +255,16 @@ class TupleType(Type):
         as_tuple(self, "fields")
 
 
+def declared_type(types: Sequence[Type]) -> tuple[Type, ...]:
+    """How a call by destination passing keeps the types of its results, as Relax does: several are one tuple."""
+    return (TupleType(tuple(types)),) if len(types) > 1 else tuple(types)
+
+
+def result_types(ty_args: tuple[Type, ...]) -> tuple[Type, ...]:
+    """The types of a call's results one by one, from what it declares (`declared_type`)."""
+    return ty_args[0].fields if len(ty_args) == 1 and isinstance(ty_args[0], TupleType) else ty_args
+
+
 def on_device(ty: Type, device: object) -> Type:
     """A tensor's type, or a tuple's, with its tensors on a virtual device; None: their place is unknown."""
     if isinstance(ty, TupleType):
@@ -355,7 +367,7 @@ class BufferType(Type):
     elem_offset: Expr | None = None
     data: Expr | None = None
     align: int = ignored(default=64)
-    offset_factor: int = ignored(default=1)
+    offset_factor: int = ignored(default=0)  # what divides the offset; 0: nothing was said, which means 1
 
     @property
     def storage_scope(self) -> str:

@@ -111,7 +111,6 @@ def _read_ref(data: Any, indices: Sequence[Any]) -> Any:
         sample((5,), [np.array(3, "int64")]),
         sample((3, 4), [np.zeros((0,), "int64"), np.zeros((0,), "int64")]),
     ],
-    prepare=lambda data, indices: ((data, _listed(indices)), {}),
 )
 def index_tensor(data: TensorType, indices: Tensors) -> Type:
     """``data[i0, i1, ...]`` for tensors of integers that broadcast together: their common shape, then the dimensions of

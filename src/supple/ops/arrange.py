@@ -86,6 +86,8 @@ def split(x: TensorType, indices_or_sections: Sections, axis: int = 0) -> Type:
         normalize_axis("split", axis, x.ndim)
     if dims is None:
         count = indices_or_sections if isinstance(indices_or_sections, int) else len(indices_or_sections) + 1
+        if count == 1:
+            return x
         return _as_pieces([TensorType(None, x.dtype, x.ndim) for _ in range(count)])
     place = normalize_axis("split", axis, len(dims))
     pieces = _pieces(dims[place], indices_or_sections)
@@ -221,6 +223,8 @@ def tile(data: TensorType, repeats: Axes) -> Type:
     if any(r < 0 for r in repeats or ()):
         fail("tile: a count is negative", "sizes", str(repeats))
     if dims is None:
+        if not repeats and data.ndim != -1:
+            return data
         return TensorType(None, data.dtype, -1 if data.ndim == -1 else max(data.ndim, len(repeats or ())))
     return tensor(_tile_dims(dims, repeats or ())[0], data.dtype)
 

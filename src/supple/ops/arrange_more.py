@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from supple.base import dtypes
 from supple.build import te
 from supple.ir import expr as E
 from supple.ir.expr import IntImm, cast, const, int64
+from supple.ir.graph import ShapeExpr
 from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
@@ -21,11 +23,11 @@ from supple.ops.manipulate import reshape_tensor
 from supple.ops.requirements import require_at_least, require_shape, require_whole
 from supple.ops.shapes import normalize_axis, require_known_rank, same_dtype
 from supple.sym.relate import tensor, tensor_dims
-from supple.sym.simplify import SHAPES, product
+from supple.sym.simplify import SHAPES, size_in_order
 
 
 def _flat_dims(dims: Sequence[Expr]) -> tuple[Expr, Expr]:
-    return dims[0], product(list(dims[1:]))
+    return dims[0], size_in_order(dims[1:])
 
 
 @operator(
@@ -40,8 +42,10 @@ def batch_flatten(data: TensorType) -> Type:
     """All dimensions but the first as one."""
     if data.ndim in (0, 1):
         fail("nn.batch_flatten: needs a batch and dimensions", "at least 2 dimensions", f"{data.ndim} dimensions")
+    if data.ndim == 2:
+        return data
     dims = tensor_dims(data)
-    return TensorType(None, data.dtype, 2) if dims is None else tensor(_flat_dims(dims), data.dtype)
+    return TensorType(None, data.dtype, 2) if dims is None else TensorType(ShapeExpr(_flat_dims(dims)), data.dtype)
 
 
 # ------------------------------------------------------------------------------------------------------------ meshgrid
@@ -154,7 +158,7 @@ def slice_scatter(
         _, count, _ = _slice_of(dims, place, start, end, step)
         expected = (*dims[:place], count, *dims[place + 1 :])
         require_shape("slice_scatter: src does not fit the slice", expected, given)
-    return input_tensor
+    return TensorType(None, input_tensor.dtype) if input_tensor.ndim == -1 else input_tensor
 
 
 # ---------------------------------------------------------------------------------------------------- reverse_sequence
@@ -240,5 +244,9 @@ def hamming_window(window_size: Scalar, periodic: Scalar, alpha: Scalar, beta: S
     require_whole("hamming_window", window_size=window_size)
     _periodic(periodic)
     size = cast("int64", window_size)
+    if isinstance(size, IntImm) and size.value < 1:
+        fail("hamming_window: the window is empty", "a size from 1", str(size))
     require_at_least("hamming_window: the size is negative", 0, size)
+    if dtype is not None and not dtypes.is_float(dtype):
+        fail("hamming_window: needs a floating-point dtype", "a floating-point dtype", dtype)
     return tensor((size,), dtype or "float32")

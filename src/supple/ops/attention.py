@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from supple.base import dtypes
 from supple.build import te
 from supple.ir import expr as E
 from supple.ir.expr import cast, const, int64
@@ -15,15 +13,13 @@ from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType
-from supple.ops.activation import floating
-from supple.ops.declare import DType, Place, fail, operator, sample
+from supple.ops.declare import Place, fail, operator, sample
 from supple.ops.index import require_in_bounds, require_integers
 from supple.ops.normalize import wide_dtype
 from supple.ops.reduce import reduce_tensor
-from supple.ops.requirements import require_equal, require_floats, require_numbers, require_shape, require_spread
-from supple.ops.shapes import alike, broadcast_index, normalize_axis, require_known_rank, same_dtype
+from supple.ops.requirements import require_equal, require_floats, require_shape, require_spread
+from supple.ops.shapes import alike, broadcast_index, require_known_rank, same_dtype
 from supple.sym.relate import tensor, tensor_dims
-from supple.sym.simplify import SHAPES
 
 # ----------------------------------------------------------------------------------------------------------- attention
 
@@ -249,6 +245,8 @@ def require_classes(name: str, predictions: TensorType, targets: TensorType, wei
         fail(f"{name}: the weights have the wrong rank", "1", str(weights.ndim))
     dims, places = tensor_dims(predictions), tensor_dims(targets)
     given = None if weights is None else tensor_dims(weights)
+    if predictions.ndim == 0:
+        fail(f"{name}: the predictions have no classes", "at least 1 dimension", "0 dimensions")
     if dims is None:
         return
     place = class_axis(len(dims))
@@ -354,122 +352,3 @@ def nll_loss(
         place = class_axis(len(dims))
         return tensor((*dims[:place], *dims[place + 1 :]), dtype)
     return tensor((), dtype)
-
-
-# -------------------------------------------------------------------------------------------------------- quantisation
-
-
-def _channel(t: te.TensorValue, i: Any, place: int) -> Expr:
-    return (
-        t[()]
-        if t.ndim == 0
-        else t[i[place]]
-        if t.ndim == 1 and SHAPES.equal(t.shape[0], int64(1)) is not True
-        else t[0]
-    )
-
-
-def _quantize_lower(
-    data: te.TensorValue, scale: te.TensorValue, zero_point: te.TensorValue, axis: int, out_dtype: str
-) -> te.TensorValue:
-    place = normalize_axis("quantize", axis, data.ndim) if data.ndim else 0
-    low, high = (te.limit(out_dtype, low=edge) for edge in (True, False))
-
-    def body(*i: Any) -> Expr:
-        wide = "float32"
-        steps = intrinsic("round", E.Div(cast(wide, data[i]), cast(wide, _channel(scale, i, place))))
-        shifted = E.Add(steps, cast(wide, _channel(zero_point, i, place)))
-        return cast(out_dtype, E.Max(E.Min(shifted, cast(wide, high)), cast(wide, low)))
-
-    return te.compute(data.shape, body, "quantized")
-
-
-def _spread_channels(t: Any, ndim: int, axis: int) -> Any:
-    if np.ndim(t) == 0 or np.size(t) == 1:
-        return np.reshape(t, ())
-    return np.reshape(t, [-1 if d == axis % ndim else 1 for d in range(ndim)])
-
-
-def _quantize_ref(data: Any, scale: Any, zero_point: Any, axis: int, out_dtype: str) -> Any:
-    s, z = (_spread_channels(t, max(data.ndim, 1), axis).astype("float32") for t in (scale, zero_point))
-    info: Any = np.iinfo(out_dtype)
-    return dtypes.convert(np.clip(np.rint(data.astype("float32") / s) + z, info.min, info.max), out_dtype)
-
-
-@operator(
-    fusion=Fusion.ELEMENTWISE,
-    lower=_quantize_lower,
-    ref=_quantize_ref,
-    samples=lambda: [
-        sample((2, 3), np.array(0.1, "float32"), np.array(3, "int8")),
-        sample((2, 3), np.array([0.1, 0.02], "float32"), np.array([3, -1], "int8"), axis=0),
-        sample((2, 3), np.array([0.1, 0.02, 1], "float32"), np.array([3, 1, 128], "uint8"), out_dtype="uint8"),
-    ],
-    relax_text=RelaxText(first=("out_dtype", "axis")),
-)
-def quantize(
-    data: TensorType, scale: TensorType, zero_point: TensorType, axis: int = -1, out_dtype: DType = "int8"
-) -> Type:
-    """``clamp(round(data / scale) + zero_point)`` in ``out_dtype``; halves round to even. Scale and zero point are one
-    number, or one for each index of ``axis``."""
-    floating("quantize", data)
-    if out_dtype is None or not dtypes.is_int(out_dtype):
-        fail("quantize: needs an integer out_dtype", "int8, uint8, ...", str(out_dtype))
-    _check_channels("quantize", data, (scale, zero_point), axis)
-    known = all(t.dtype is not None for t in (data, scale, zero_point))
-    return TensorType(data.shape, out_dtype if known else None, data.ndim)
-
-
-def _check_channels(name: str, data: TensorType, given: Sequence[TensorType], axis: int) -> None:
-    """Scale and zero point are known to be one number, or have one for each index of the axis."""
-    scale, zero_point = given
-    floating(f"{name}: the scale", scale)
-    require_numbers(f"{name}: the zero point", zero_point)
-    if data.ndim > 0:
-        normalize_axis(name, axis, data.ndim)
-    dims = tensor_dims(data)
-    for numbers in given:
-        own = tensor_dims(numbers)
-        if dims and own is not None and len(own) == 1:
-            place = normalize_axis(name, axis, len(dims))
-            require_spread(f"{name}: one number for each index of axis {place}", (dims[place],), own)
-
-
-def _dequantize_lower(
-    data: te.TensorValue, scale: te.TensorValue, zero_point: te.TensorValue, axis: int, out_dtype: str
-) -> te.TensorValue:
-    place = normalize_axis("dequantize", axis, data.ndim) if data.ndim else 0
-
-    def body(*i: Any) -> Expr:
-        steps = E.Sub(cast("int32", data[i]), cast("int32", _channel(zero_point, i, place)))
-        return cast(out_dtype, E.Mul(cast("float32", steps), cast("float32", _channel(scale, i, place))))
-
-    return te.compute(data.shape, body, "dequantized")
-
-
-def _dequantize_ref(data: Any, scale: Any, zero_point: Any, axis: int, out_dtype: str) -> Any:
-    s, z = (_spread_channels(t, max(data.ndim, 1), axis) for t in (scale, zero_point))
-    steps = data.astype("int32") - z.astype("int32")
-    return dtypes.convert(steps.astype("float32") * s.astype("float32"), out_dtype)
-
-
-@operator(
-    fusion=Fusion.ELEMENTWISE,
-    lower=_dequantize_lower,
-    ref=_dequantize_ref,
-    samples=lambda: [
-        sample(np.array([[-128, 0, 127]], "int8"), np.array(0.1, "float32"), np.array(3, "int8")),
-        sample(np.array([[1, 2], [3, 4]], "uint8"), np.array([0.5, 2], "float32"), np.array([1, 0], "uint8"), axis=1),
-    ],
-    relax_text=RelaxText(first=("out_dtype", "axis")),
-)
-def dequantize(
-    data: TensorType, scale: TensorType, zero_point: TensorType, axis: int = -1, out_dtype: DType = "float32"
-) -> Type:
-    """``(data - zero_point) * scale`` in ``out_dtype``."""
-    require_integers("dequantize", "data", data)
-    _check_channels("dequantize", data, (scale, zero_point), axis)
-    if out_dtype is None or not dtypes.is_float(out_dtype):
-        fail("dequantize: needs a floating-point out_dtype", "float16 or float32", str(out_dtype))
-    known = all(t.dtype is not None for t in (data, scale, zero_point))
-    return TensorType(data.shape, out_dtype if known else None, data.ndim)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from supple.base.errors import TypeCheckError
+from supple.base.errors import NotSupportedError, TypeCheckError
 from supple.build.infer import infer, packed_result
-from supple.ir.expr import Call, as_expr
+from supple.ir.expr import Call, as_expr, graph_scalar
 from supple.ir.graph import UNIT, ExternFunc, GlobalVar, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, Op, Param, RelaxText
-from supple.ir.types import DTensorType, PrimType, ShapeType, TensorType, TupleType
+from supple.ir.types import DTensorType, PrimType, ShapeType, TensorType, TupleType, declared_type, result_types
 from supple.ops.declare import operator
 from supple.sym.relate import tensor_dims
 from supple.sym.simplify import same_shape
@@ -33,7 +33,12 @@ def destination_result(call: Call) -> Type:
         raise TypeCheckError(
             f"{name} needs the type of its result", hint="out_ty=R.Tensor((n, 4), dtype=...)", rule=name
         )
-    for given in call.ty_args:
+    results = result_types(call.ty_args)
+    if len(call.ty_args) > 1 or (len(results) == 1 and isinstance(call.ty_args[0], TupleType)):
+        declared = ", ".join(map(str, call.ty_args))
+        hint = "the type of the one result, or the tuple's of several"
+        raise TypeCheckError(f"{name} keeps one type", expected="one type", actual=declared, hint=hint, rule=name)
+    for given in results:
         ty = given.tensor_ty if isinstance(given, DTensorType) else given
         if not isinstance(ty, TensorType) or ty.shape is None or ty.dtype is None:
             raise TypeCheckError(
@@ -62,7 +67,7 @@ def inplace_result(call: Call) -> Type:
     result = destination_result(call)
     arguments = infer(call.args[1])
     assert isinstance(arguments, TupleType)
-    for ty, place in zip(call.ty_args, call.attrs.get("inplace_indices", ()), strict=False):
+    for ty, place in zip(result_types(call.ty_args), call.attrs.get("inplace_indices", ()), strict=False):
         given = arguments.fields[place] if 0 <= place < len(arguments.fields) else None
         if not isinstance(ty, TensorType) or not isinstance(given, TensorType):
             continue
@@ -119,6 +124,14 @@ def _types(types: Any) -> tuple[Type, ...]:
     return (types,) if isinstance(types, Type) else tuple(types)
 
 
+def destination_types(name: str, out_ty: Any) -> tuple[Type, ...]:
+    """What a call by destination passing keeps of ``out_ty``, one type or a list of them; raises ``TypeError`` for a
+    tuple's type."""
+    if isinstance(out_ty, TupleType):
+        raise TypeError(f"{name}: several results are declared by a list of their types, got {out_ty}")
+    return declared_type(_types(out_ty))
+
+
 def call_tir(gvar: GlobalVar, args: Any, out_ty: Type | Sequence[Type], tir_vars: Any = None) -> Call:
     """``R.call_tir(cls.f, (x, w), out_ty=R.Tensor((n, 4), "float32"))``: the `Call`, not yet emitted."""
     if not isinstance(gvar, GlobalVar):
@@ -150,7 +163,7 @@ def destination_call(op: Op, callee: Expr, args: Any, out_ty: Any, tir_vars: Any
     if tir_vars is not None:
         shape = tir_vars if isinstance(tir_vars, ShapeExpr) else ShapeExpr(tuple(as_expr(v) for v in tir_vars))
         operands = (*operands, shape)
-    return Call(op, operands, {}, _types(out_ty))
+    return Call(op, operands, {}, destination_types(op.short_name, out_ty))
 
 
 def _extern(func: str | Expr) -> Expr:
@@ -161,9 +174,21 @@ def _extern(func: str | Expr) -> Expr:
     return func
 
 
-def call_packed(func: str | Expr, *args: Any, ty_args: Any = None) -> Call:
-    """``R.call_packed("name", x, ty_args=...)``: a registered function, which may have effects."""
-    return Call(_extern(func), tuple(_value(a) for a in args), {}, _types(ty_args))
+def call_packed(func: str | Expr, *args: Any, ty_args: Any = None, **attrs: Any) -> Call:
+    """``R.call_packed("name", x, ty_args=...)``: a registered function, which may have effects. ``attrs`` are notes for
+    passes: a call that still has some when it would run is refused."""
+    attrs.pop("attrs_type_key", None)
+    return Call(_extern(func), tuple(_value(a) for a in args), dict(sorted(attrs.items())), _types(ty_args))
+
+
+def refuse_notes(call: Call) -> None:
+    """Refuse to run the call of a packed function with notes, which nothing would hand over to it."""
+    if call.attrs:
+        raise NotSupportedError(
+            f"R.call_packed: the attributes {', '.join(call.attrs)} do not reach the function",
+            call.span,
+            hint="pass them as arguments",
+        )
 
 
 def call_pure_packed(func: str | Expr, *args: Any, ty_args: Any = None) -> Call:
@@ -174,7 +199,7 @@ def call_pure_packed(func: str | Expr, *args: Any, ty_args: Any = None) -> Call:
 def _value(value: Any) -> Expr:
     if isinstance(value, (tuple, list)):
         return Tuple(tuple(_value(v) for v in value))
-    return as_expr(value)
+    return graph_scalar(value)
 
 
 @operator("print", pure=False, relax_text=RelaxText(strings=("format",)))

@@ -121,24 +121,29 @@ def _lower_plain(plan: _Plan, data: te.TensorValue, weight: te.TensorValue) -> t
         for n, a in enumerate(plan.kernel.spatial)
     ]
     per_group = SHAPES.simplify(E.FloorDiv(outputs, int64(plan.groups)))
-    source = data if plan.transposed else _padded(plan, data)
+    sizes = [dims[a] for a in plan.out.spatial]
+    source = _spread(plan, data, weight, sizes) if plan.transposed else _padded(plan, data)
 
     def body(*i: Any) -> Expr:
         n, c, place = _meaning(plan.out, i)
         group: Expr = int64(0) if plan.groups == 1 else E.FloorDiv(c, per_group)
         at = channel.var if plan.groups == 1 else E.Add(E.Mul(group, inner), channel.var)
         taps = [w.var for w in window]
+        spots: list[Expr]
         if plan.transposed:
             within = c if plan.groups == 1 else E.FloorMod(c, per_group)
             kernel = weight[plan.kernel.arrange(at, within, taps)]
-            value = _transposed_load(plan, source, n, at, place, taps)
+            spots = [
+                E.Sub(E.Add(p, _reach(plan, weight, d)), E.Mul(t, int64(k)) if k != 1 else t)
+                for d, (p, t, k) in enumerate(zip(place, taps, plan.dilation, strict=True))
+            ]
         else:
             kernel = weight[plan.kernel.arrange(c, channel.var, taps)]
             spots = [
                 E.Add(E.Mul(p, int64(s)) if s != 1 else p, E.Mul(t, int64(k)) if k != 1 else t)
                 for p, s, t, k in zip(place, plan.strides, taps, plan.dilation, strict=True)
             ]
-            value = source[plan.data.arrange(n, at, spots)]
+        value = source[plan.data.arrange(n, at, spots)]
         return te.sum(E.Mul(cast(wide, value), cast(wide, kernel)), axis=[channel, *window])
 
     total = te.compute(dims, body, plan.name.rpartition(".")[2])
@@ -170,21 +175,35 @@ def _padded(plan: _Plan, data: te.TensorValue) -> te.TensorValue:
     return te.compute([SHAPES.simplify(d) for d in dims], body, "pad_temp")
 
 
-def _transposed_load(plan: _Plan, data: te.TensorValue, n: Any, c: Any, place: Any, taps: Any) -> Expr:
-    """The input that meets a tap at a place of the output, or 0: ``(place + low - tap * dilation) / stride``."""
-    inside: Expr | None = None
-    spots: list[Expr] = []
-    for d in range(plan.spatial):
-        offset = E.Sub(E.Add(place[d], int64(plan.padding[d][0])), E.Mul(taps[d], int64(plan.dilation[d])))
-        spot = E.FloorDiv(offset, int64(plan.strides[d]))
-        checks = [E.GE(offset, int64(0)), E.LT(spot, data.shape[plan.data.spatial[d]])]
-        if plan.strides[d] != 1:
-            checks.append(E.EQ(E.FloorMod(offset, int64(plan.strides[d])), int64(0)))
-        for check in checks:
-            inside = check if inside is None else E.And(inside, check)
-        spots.append(spot)
-    assert inside is not None
-    return intrinsic("if_then_else", inside, data[plan.data.arrange(n, c, spots)], const(0, data.dtype))
+def _reach(plan: _Plan, weight: te.TensorValue, d: int) -> Expr:
+    """How far the last tap of a window lies from the first."""
+    window = weight.shape[plan.kernel.spatial[d]]
+    return SHAPES.simplify(E.Mul(E.Sub(window, int64(1)), int64(plan.dilation[d])))
+
+
+def _spread(plan: _Plan, data: te.TensorValue, weight: te.TensorValue, sizes: Sequence[Expr]) -> te.TensorValue:
+    """A transposed convolution's data as a plain one with the taps in reverse reads it: its elements a stride apart,
+    zeros between and around them. ``sizes``: the result's."""
+    dims = list(data.shape)
+    for d, axis in enumerate(plan.data.spatial):
+        dims[axis] = SHAPES.simplify(E.Add(sizes[d], _reach(plan, weight, d)))
+
+    def body(*i: Any) -> Expr:
+        inside: Expr | None = None
+        index: list[Any] = list(i)
+        for d, axis in enumerate(plan.data.spatial):
+            before = SHAPES.simplify(E.Sub(_reach(plan, weight, d), int64(plan.padding[d][0])))
+            offset = SHAPES.simplify(E.Sub(i[axis], before))
+            index[axis] = E.FloorDiv(offset, int64(plan.strides[d])) if plan.strides[d] != 1 else offset
+            checks = [E.GE(offset, int64(0)), E.LT(index[axis], data.shape[axis])]
+            if plan.strides[d] != 1:
+                checks.append(E.EQ(E.FloorMod(offset, int64(plan.strides[d])), int64(0)))
+            for check in checks:
+                inside = check if inside is None else E.And(inside, check)
+        assert inside is not None
+        return intrinsic("if_then_else", inside, data[tuple(index)], const(0, data.dtype))
+
+    return te.compute(dims, body, "spread")
 
 
 # ------------------------------------------------------------------------------------------------------------ reference

@@ -226,7 +226,8 @@ def operator(
     a function of the call; ``reads`` says which operands are the loop function's tensors, in its order, where these are
     not all of them in theirs (of the others only the types count); ``device`` whose virtual device the results have
     (see `Place`), and ``shape_of`` which operand's shape the result has where that is a variable: its number, a
-    function of the attributes, or `NO_OPERAND` where Relax's type keeps the rank alone.
+    function of the attributes, or `NO_OPERAND` where Relax's type keeps the rank alone. Where numbers have
+    ``typed_numbers``, the reference sees each as an array of its dtype.
     """
 
     def declare(rule: Callable[..., Type]) -> Op:

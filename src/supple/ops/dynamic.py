@@ -172,6 +172,8 @@ def dynamic_strided_slice(x: TensorType, begin: TensorType, end: TensorType, str
     for what, t in (("begin", begin), ("end", end), ("strides", strides)):
         if t.dtype not in (None, "int64"):
             fail(f"{name}: {what} must be int64", "int64", t.dtype, hint=f'{what}.astype("int64")')
+        if x.ndim == -1 and t.ndim == -1:
+            continue
         require_known_rank(name, what, t)
         if t.ndim != 1:
             fail(f"{name}: {what} must have one dimension", "1 dimension", f"{t.ndim} dimensions")

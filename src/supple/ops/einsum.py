@@ -191,6 +191,14 @@ def _samples() -> list[Sample]:
     ]
 
 
+def _output_rank(subscripts: str) -> int | None:
+    """The rank of the result where the subscripts alone say it."""
+    given, arrow, output = subscripts.replace(" ", "").partition("->")
+    if "." in subscripts:
+        return None
+    return len(output) if arrow else sum(given.count(label) == 1 for label in set(given) - {","})
+
+
 @operator(fusion=Fusion.OUT_FUSABLE, device=Place.ANY, lower=_lower, ref=_ref, samples=_samples)
 def einsum(operands: Tensors, subscripts: str) -> Type:
     """The sum of products that subscripts name, as numpy's einsum: ``"ij,jk->ik"``, repeated subscripts of one operand
@@ -200,15 +208,17 @@ def einsum(operands: Tensors, subscripts: str) -> Type:
     if not operands:
         fail("einsum: needs an operand", "at least 1", "0")
     dtype = operands[0].dtype
-    ranked = True  # dtypes are compared as far as the ranks are known, as in Relax
+    ranked = tensor_dims(operands[0]) is not None  # dtypes are compared as far as the shapes are known, as in Relax
     for before, other in itertools.pairwise(operands):
         ranked = ranked and before.ndim != -1
         if ranked and (dtype is None) != (other.dtype is None):
             hint = "R.match_cast to a type of known dtype"
             fail("einsum: the dtype of an operand is not known", dtype or other.dtype, None, hint=hint)
-        dtype = same_dtype("einsum", TensorType(None, dtype), other)
+        common = same_dtype("einsum", TensorType(None, dtype), other)
+        dtype = common if ranked else dtype
     if any(t.ndim == -1 for t in operands):
-        return TensorType(None, dtype)
+        written = _output_rank(subscripts)
+        return TensorType(None, dtype, -1 if ranked or operands[0].ndim == -1 or written is None else written)
     plan = _plan(subscripts, [t.ndim for t in operands])
     dims = [tensor_dims(t) for t in operands]
     if any(d is None for d in dims):

@@ -17,11 +17,21 @@ from supple.ir.expr import EQ, Call, IntImm, Mul, Select, StringImm, as_expr, ca
 from supple.ir.graph import UNIT, DataTypeImm, ExternFunc, GlobalVar, ShapeExpr, Tuple
 from supple.ir.node import Expr, Type
 from supple.ir.op import OPS, Op, Param, RelaxText
-from supple.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, VDevice
+from supple.ir.types import (
+    AnyType,
+    FuncType,
+    PrimType,
+    ShapeType,
+    StringType,
+    TensorType,
+    TupleType,
+    VDevice,
+    declared_type,
+)
 from supple.ir.walk import substitute
 from supple.ops.activation import relu6
 from supple.ops.attention_more import attention_call
-from supple.ops.calls import _tuple_of, destination_result
+from supple.ops.calls import _tuple_of, destination_result, destination_types
 from supple.ops.declare import DType, Place, Shape, ShapeOf, fail, operator, sample
 from supple.ops.linalg import linear
 from supple.ops.shapes import require_known_rank
@@ -77,7 +87,7 @@ def call_tir_with_grad(
     if tir_vars is not None:
         operands = (*operands, tir_vars if isinstance(tir_vars, ShapeExpr) else ShapeExpr(tuple(tir_vars)))
     attrs = {"te_grad_name": str(te_grad_name), "te_grad_kwargs": dict(te_grad_kwargs or {})}
-    return Call(CALL_TIR_WITH_GRAD, operands, attrs, _types(out_ty))
+    return Call(CALL_TIR_WITH_GRAD, operands, attrs, destination_types("call_tir_with_grad", out_ty))
 
 
 CALL_TIR_WITH_GRAD.facts["role"] = "call_tir_with_grad"
@@ -217,7 +227,7 @@ def call_py_func(py_func_name: Any, *args: Any, out_ty: Any = None, ty_args: Any
     types = out_ty if out_ty is not None else ty_args
     if types is None:
         raise TypeError("call_py_func: the result's type is missing: out_ty=R.Tensor((n, 4), 'float32')")
-    return Call(CALL_PY_FUNC, (name, _tuple_of(values)), {}, _types(types))
+    return Call(CALL_PY_FUNC, (name, _tuple_of(values)), {}, declared_type(_types(types)))
 
 
 # ------------------------------------------------------------------------------------------------- shapes and tensors
@@ -407,6 +417,9 @@ def wrap_param(data: TensorType, dtype: DType = "float32") -> Type:
     return TensorType(data.shape, dtype, data.ndim, data.vdevice)
 
 
+wrap_param.facts["shape_of"] = 0
+
+
 @operator("builtin.stop_lift_params")
 def stop_lift_params(x: Expr) -> Type:
     """The same value; parameters are not lifted out of the function across it."""
@@ -558,8 +571,9 @@ def _view_type(call: Call) -> Type:
         if have is not None and need is not None and have < need:
             fail("memory.view: the view is larger than the tensor", str(old), f"{given} of {name}", shape, call)
     if _absent(shape):
-        return TensorType(old.shape, name, old.ndim)
-    return TensorType(shape if isinstance(shape, ShapeExpr) else None, name, given.ndim)
+        kept = old.shape if _absent(dtype) or isinstance(old.shape, ShapeExpr) else None
+        return TensorType(kept, name, old.ndim, old.vdevice)
+    return TensorType(shape if isinstance(shape, ShapeExpr) else None, name, given.ndim, old.vdevice)
 
 
 def _bytes(dims: Sequence[Expr], dtype: str | None) -> int | None:
@@ -573,6 +587,8 @@ def _absent(value: Expr) -> bool:
     """An argument that was left out: ``R.tuple()``, or ``R.null_value()``."""
     if isinstance(value, Tuple) and not value.fields:
         return True
+    if isinstance(value, DataTypeImm):
+        return False
     ty = infer(value)
     return isinstance(ty, AnyType) or (isinstance(ty, TupleType) and not ty.fields)
 

@@ -11,18 +11,19 @@ from supple.base import dtypes
 from supple.base.errors import ExecutionError, out_of_bounds
 from supple.build import te
 from supple.ir import expr as E
-from supple.ir.expr import IntImm, cast, int64, scalar_dtype
+from supple.ir.expr import IntImm, cast, const, int64, scalar_dtype
 from supple.ir.graph import Tuple
+from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import Axis, Operand, Scalar, Scalars, fail, operator, sample, static_sample
-from supple.ops.requirements import require_equal
+from supple.ops.requirements import require_equal, require_floats
 from supple.ops.shapes import normalize_axes, normalize_axis, require_known_rank
 from supple.sym.relate import tensor, tensor_dims
 from supple.sym.simplify import SHAPES, evaluate
 
-_MODES = ("fast", "clip", "wrap")
+_MODES = ("fast", "clip", "wrap", "nan")
 
 
 def require_integers(name: str, what: str, x: TensorType) -> None:
@@ -60,6 +61,11 @@ def _take_lower(x: te.TensorValue, indices: te.TensorValue | Expr, axis: Axis, m
 
     def body(*i: Any) -> Expr:
         given = indices[i[place : place + rank]] if isinstance(indices, te.TensorValue) else indices
+        if mode == "nan":
+            at = cast("int64", given)
+            inside = E.And(E.GE(at, int64(0)), E.LT(at, x.shape[place]))
+            value = x[(*i[:place], at, *i[place + rank :])]
+            return intrinsic("if_then_else", inside, value, const(float("nan"), x.dtype))
         index = wrapped_index(given, x.shape[place], mode)
         return x[(*i[:place], index, *i[place + rank :])]
 
@@ -76,6 +82,11 @@ def _take_ref(x: Any, indices: Any, axis: Axis, mode: str) -> Any:
     dims = (*x.shape[:place], *np.shape(indices), *x.shape[place + 1 :])
     if 0 in dims:  # nothing is read
         return np.zeros(dims, x.dtype)
+    if mode == "nan":
+        inside = np.logical_and(np.asarray(indices) >= 0, indices < extent)
+        values = np.take(x, np.where(inside, indices, 0), axis=place) if extent else np.zeros(dims, x.dtype)
+        rest = x.ndim - 1 - place
+        return np.where(np.reshape(inside, (*np.shape(inside), *[1] * rest)), values, x.dtype.type("nan"))
     if mode == "fast":
         require_in_bounds(indices, place, "x", extent)
     return np.take(x, indices, axis=place)
@@ -91,6 +102,8 @@ def _take_ref(x: Any, indices: Any, axis: Axis, mode: str) -> Any:
         sample((4,), np.array([3, 0], "int32")),
         sample((4, 2), np.array([7, -9, 1], "int64"), axis=0, mode="wrap"),
         sample((4, 2), np.array([7, -9, 1], "int64"), axis=0, mode="clip"),
+        sample((3, 4, 2), np.array([[7, -1], [1, 3]], "int64"), axis=1, mode="nan"),
+        sample((0, 2), np.array([0, 1], "int32"), axis=0, mode="nan"),
         sample((4, 2), np.zeros((0,), "int64"), axis=0),
     ],
 )
@@ -99,10 +112,13 @@ def take(x: TensorType, indices: Operand, axis: Axis = None, mode: str = "fast")
     ``x.shape[:axis] + indices.shape + x.shape[axis + 1:]``.
 
     Negative indices count from the end. An index out of range raises at run time (``"fast"``), is limited to the ends
-    (``"clip"``, negative ones to 0) or taken modulo the extent (``"wrap"``). Without an axis, ``x`` has one dimension.
+    (``"clip"``, negative ones to 0), taken modulo the extent (``"wrap"``), or gives NaN (``"nan"``, also for a negative
+    one; of floating-point tensors). Without an axis, ``x`` has one dimension.
     """
     if mode not in _MODES:
         fail("take: unknown mode", " or ".join(_MODES), mode)
+    if mode == "nan":
+        require_floats("take", x)
     require_integers("take", "indices", indices)
     if axis is None:
         require_known_rank("take", "x", x)
@@ -291,7 +307,7 @@ def gather_elements(data: TensorType, indices: TensorType, axis: int = 0) -> Typ
         normalize_axis("gather_elements", axis, data.ndim)
         if indices.ndim not in (-1, data.ndim):
             fail("gather_elements: both must have one rank", f"{data.ndim} dimensions", f"{indices.ndim} dimensions")
-    if data.ndim == -1:
+    if -1 in (data.ndim, indices.ndim):
         return TensorType(None, data.dtype)
     return TensorType(indices.shape, data.dtype, indices.ndim)
 
@@ -375,7 +391,7 @@ def _one_hot_ref(indices: Any, on_value: Any, off_value: Any, depth: int, axis: 
     hit = np.expand_dims(indices, axis) == np.arange(depth).reshape(
         [-1 if d == axis % (np.ndim(indices) + 1) else 1 for d in range(np.ndim(indices) + 1)]
     )
-    dtype = "float32" if isinstance(on_value, float) else "int64"
+    dtype = "float32" if isinstance(on_value, float) else "int64" if isinstance(on_value, int) else on_value.dtype
     return np.where(hit, on_value, off_value).astype(dtype)
 
 
@@ -387,12 +403,13 @@ def _one_hot_ref(indices: Any, on_value: Any, off_value: Any, depth: int, axis: 
         sample(np.array([0, 2, 5, -1], "int64"), 1.0, 0.0, depth=4),
         sample(np.array([[0, 1]], "int32"), 5, -5, depth=2, axis=0),
     ],
+    typed_numbers=True,
 )
 def one_hot(indices: TensorType, on_value: Scalar, off_value: Scalar, depth: int, axis: int = -1) -> Type:
     """``on_value`` where the new axis of extent ``depth`` equals the index, else ``off_value``."""
     require_integers("one_hot", "indices", indices)
-    if depth < 0:
-        fail("one_hot: the depth is negative", "a size", str(depth))
+    if depth < 1:
+        fail("one_hot: the depth must be positive", "a size from 1", str(depth))
     dtype = E.scalar_dtype(on_value)
     if E.scalar_dtype(off_value) != dtype:
         fail("one_hot: both values must have one dtype", dtype, E.scalar_dtype(off_value))

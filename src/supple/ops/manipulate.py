@@ -20,8 +20,8 @@ from supple.ir.types import ShapeType, TensorType
 from supple.ops.declare import Axes, Axis, Place, Shape, ShapeOf, Tensors, fail, operator, sample, static_sample
 from supple.ops.requirements import require_equal, require_spread
 from supple.ops.shapes import broadcast_index, normalize_axes, normalize_axis, require_known_rank
-from supple.sym.relate import dim_text, dims_text, simplify_dims, tensor, tensor_dims
-from supple.sym.simplify import SHAPES, exact_quotient, product
+from supple.sym.relate import dim_text, dims_text, tensor, tensor_dims
+from supple.sym.simplify import SHAPES, exact_quotient, product, rest_in_order, size_in_order
 
 
 def shape_values(shape: Expr) -> tuple[Expr, ...] | None:
@@ -60,13 +60,15 @@ def reshaped_dims(dims: Sequence[Expr], wanted: Sequence[Expr]) -> tuple[Expr, .
         fail("reshape: only one dimension can be -1", "at most one -1", dims_text(wanted))
     total = product(list(dims))
     if free:
-        rest = product([v for d, v in enumerate(result) if d != free[0]])
+        others = [v for d, v in enumerate(result) if d != free[0]]
+        rest = product(others)
         quotient = exact_quotient(total, rest)
         if quotient is None:
             text = "reshape: the size is not a multiple of the other dimensions"
             require_equal(text, int64(0), E.FloorMod(total, rest), f"a divisor of {dim_text(total)}", dim_text(rest))
-            quotient = SHAPES.simplify(E.FloorDiv(total, rest))
-        result[free[0]] = quotient
+        result[free[0]] = rest_in_order(dims, others)
+        if quotient is not None and isinstance(result[free[0]], E.FloorDiv):
+            result[free[0]] = quotient
     negative = [v for v in result if isinstance(v, IntImm) and v.value < 0]
     if negative:
         fail("reshape: a dimension is negative", "sizes, one -1 at most", dims_text(wanted))
@@ -74,7 +76,7 @@ def reshaped_dims(dims: Sequence[Expr], wanted: Sequence[Expr]) -> tuple[Expr, .
         came = f"{dim_text(product(result))} elements in {dims_text(result)}"
         text = "reshape: the number of elements differs"
         require_equal(text, total, product(result), f"{dim_text(total)} elements", came)
-    return simplify_dims(result)
+    return tuple(result)
 
 
 def _is_zero_size(dims: Sequence[Expr]) -> bool:
@@ -146,7 +148,7 @@ def reshape(x: TensorType, shape: Shape) -> Type:
             hint = "R.match_cast(x, R.Tensor((...))) names the sizes of x"
             fail("reshape: 0 and -1 need the sizes of the tensor", "a known shape", str(x), hint=hint)
         return TensorType(ShapeExpr(wanted), x.dtype)
-    return tensor(reshaped_dims(dims, wanted), x.dtype)
+    return TensorType(ShapeExpr(reshaped_dims(dims, wanted)), x.dtype)
 
 
 def _filled_in(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -168,7 +170,7 @@ reshape.facts["settle_args"] = _filled_in
 
 
 def _flatten_lower(x: te.TensorValue) -> te.TensorValue:
-    return reshape_tensor(x, (product(list(x.shape)),))
+    return reshape_tensor(x, (size_in_order(x.shape),))
 
 
 @operator(
@@ -180,8 +182,10 @@ def _flatten_lower(x: te.TensorValue) -> te.TensorValue:
 )
 def flatten(x: TensorType) -> Type:
     """The elements in row-major order as one dimension."""
+    if x.ndim == 1:
+        return x
     dims = () if x.ndim == 0 else tensor_dims(x)
-    return TensorType(None, x.dtype, 1) if dims is None else tensor((product(list(dims)),), x.dtype)
+    return TensorType(None, x.dtype, 1) if dims is None else TensorType(ShapeExpr((size_in_order(dims),)), x.dtype)
 
 
 # -------------------------------------------------------------------------------------------------------- permute_dims
@@ -222,6 +226,8 @@ def permute_dims(x: TensorType, axes: Axes = None) -> Type:
     if x.ndim == -1:
         return TensorType(None, x.dtype)
     order = _permutation(x.ndim, axes)
+    if order == tuple(range(x.ndim)):
+        return x
     dims = tensor_dims(x)
     return TensorType(None, x.dtype, x.ndim) if dims is None else tensor([dims[a] for a in order], x.dtype)
 
@@ -275,6 +281,8 @@ def concat(tensors: Tensors, axis: Axis = 0) -> Type:
     if not tensors:
         fail("concat: needs at least one tensor", "a non-empty tuple", "()")
     first = tensors[0]
+    if len(tensors) == 1 and axis is not None and first.ndim == -1:
+        return first
     for other in tensors[1:]:
         if first.dtype is not None and other.dtype is not None and first.dtype != other.dtype:
             fail("concat: the tensors have different dtypes", first.dtype, other.dtype)
@@ -290,6 +298,8 @@ def concat(tensors: Tensors, axis: Axis = 0) -> Type:
     if ndim == 0:
         fail("concat: 0-dimensional tensors have no axis", "at least 1 dimension", "0 dimensions")
     place = _concat_axis(ndim, axis)
+    if len(tensors) == 1:
+        return first
     if any(dims is None for dims in known):
         return TensorType(None, dtype, ndim)
     shapes = [dims for dims in known if dims is not None]

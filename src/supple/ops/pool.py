@@ -47,15 +47,18 @@ class PoolPlan:
             fail(f"{name}: padding is negative", "sizes", str(self.padding))
 
     def out_extent(self, extent: Expr, d: int) -> Expr:
-        """The number of windows in one dimension; in ceil mode the last may hang over the end, but starts inside."""
+        """The number of windows in one dimension; in ceil mode the last may hang over the end; one that
+        starts beyond it is left out, as PyTorch and Relax do."""
         low, high = self.padding[d]
         reach = (self.window[d] - 1) * self.dilation[d] + 1
         room = E.Add(extent, int64(low + high - reach))
         if not self.ceil_mode:
             return SHAPES.simplify(E.Add(E.FloorDiv(room, int64(self.strides[d])), int64(1)))
-        count = E.Add(E.FloorDiv(E.Add(room, int64(self.strides[d] - 1)), int64(self.strides[d])), int64(1))
-        inside = E.Add(E.FloorDiv(E.Add(extent, int64(low - 1)), int64(self.strides[d])), int64(1))
-        return SHAPES.simplify(E.Min(count, inside))
+        step = int64(self.strides[d])
+        count = SHAPES.simplify(E.Add(E.FloorDiv(E.Add(room, int64(self.strides[d] - 1)), step), int64(1)))
+        inside = E.Add(E.FloorDiv(E.Add(extent, int64(low - 1)), step), int64(1))
+        fitting = E.Min(count, inside)
+        return SHAPES.simplify(fitting if high <= reach else E.Max(fitting, E.Sub(count, int64(1))))
 
     def result(self, dims: Sequence[Expr]) -> tuple[Expr, ...]:
         sizes = [self.out_extent(dims[a], d) for d, a in enumerate(self.data.spatial)]
@@ -287,14 +290,19 @@ def _adaptive(spatial: int) -> Op:
         sizes = sizes_of(data.shape, inner, output_size)
         wide = mean_dtype(data.dtype)
         extents = [data.shape[a] for a in inner.spatial]
-        # window d of output i is floor(i * in / out) .. ceil((i + 1) * in / out): at most ceil(in / out) + 1 wide
+        # window d of output i is floor(i * in / out) .. ceil((i + 1) * in / out): at most ceil(in / out) + 1 wide, and
+        # in / out where that is a whole number
+        even = [SHAPES.equal(E.FloorMod(e, s), int64(0)) is True for e, s in zip(extents, sizes, strict=True)]
         widths = [
-            SHAPES.simplify(E.Add(E.FloorDiv(E.Add(e, E.Sub(s, int64(1))), s), int64(1)))
-            for e, s in zip(extents, sizes, strict=True)
+            SHAPES.simplify(E.FloorDiv(e, s) if whole else E.Add(E.FloorDiv(E.Add(e, E.Sub(s, int64(1))), s), int64(1)))
+            for e, s, whole in zip(extents, sizes, even, strict=True)
         ]
         window = [te.reduce_axis((0, w), f"k{d}") for d, w in enumerate(widths)]
 
         def bounds(place: Any, d: int) -> tuple[Expr, Expr]:
+            if even[d]:
+                start: Expr = int64(0) if SHAPES.equal(sizes[d], int64(1)) is True else E.Mul(place, widths[d])
+                return start, E.Add(start, widths[d])
             start = E.FloorDiv(E.Mul(place, extents[d]), sizes[d])
             above = E.Add(E.Mul(E.Add(place, int64(1)), extents[d]), E.Sub(sizes[d], int64(1)))
             return start, E.FloorDiv(above, sizes[d])
@@ -304,13 +312,15 @@ def _adaptive(spatial: int) -> Op:
             spots, inside = [], None
             for d in range(spatial):
                 start, end = bounds(place[d], d)
-                spot = E.Add(start, window[d].var)
+                spot = SHAPES.simplify(E.Add(start, window[d].var))
                 spots.append(spot)
-                check: Expr = E.LT(spot, end)
-                inside = check if inside is None else E.And(inside, check)
+                if not even[d]:
+                    check: Expr = E.LT(spot, end)
+                    inside = check if inside is None else E.And(inside, check)
             value = cast(wide, data[inner.arrange(n, c, spots)])
-            assert inside is not None
-            return te.sum(intrinsic("if_then_else", inside, value, const(0, wide)), axis=window)
+            if inside is not None:
+                value = intrinsic("if_then_else", inside, value, const(0, wide))
+            return te.sum(value, axis=window)
 
         dims = outer.arrange(data.shape[inner.outer], data.shape[inner.channel], sizes)
         total = te.compute(dims, summed, "adaptive_sum")
@@ -320,7 +330,7 @@ def _adaptive(spatial: int) -> Op:
             count: Expr = int64(1)
             for d in range(spatial):
                 start, end = bounds(place[d], d)
-                count = E.Mul(count, E.Sub(end, start))
+                count = E.Mul(count, widths[d] if even[d] else E.Sub(end, start))
             return cast(data.dtype, E.Div(total[i], cast(wide, count)))
 
         return te.compute(dims, divided, "adaptive_avg")

@@ -365,7 +365,7 @@ def _infer(plan: _Plan, data: TensorType, size: Expr) -> Type:
     dtype = plan.dtype or data.dtype
     if data.ndim not in (-1, plan.rank):
         fail(f"{plan.name}: wrong rank", f"{plan.rank} dimensions", f"{data.ndim} dimensions")
-    if shape_rank(size) not in (-1, 1, len(plan.axes)):
+    if shape_rank(size) not in (1, len(plan.axes)):
         fail(f"{plan.name}: a size for each spatial dimension", str(len(plan.axes)), str(shape_rank(size)))
     dims, values = tensor_dims(data), shape_values(size)
     if dims is None or values is None:

@@ -5,7 +5,7 @@ The results are named like the data that they are copies of: an index out of bou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,13 @@ import numpy as np
 from supple.build import te
 from supple.build.loops import do, filled, nest, store
 from supple.ir import expr as E
-from supple.ir.expr import IntImm
+from supple.ir.expr import IntImm, scalar_dtype
 from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion
 from supple.ir.types import TensorType
 from supple.ops.declare import NO_OPERAND, fail, operator, sample, static_sample
 from supple.ops.index import require_in_bounds, require_integers, wrapped_index
-from supple.ops.requirements import require_related, require_shape
+from supple.ops.requirements import require_floats, require_related, require_shape
 from supple.ops.shapes import normalize_axis, same_dtype
 from supple.sym.relate import dims_text, tensor_dims
 from supple.sym.simplify import evaluate
@@ -31,18 +31,23 @@ _COMBINE: dict[str, Callable[[Expr, Expr], Expr]] = {
     "max": E.Max,
     "min": E.Min,
 }
+_COMBINE_ELEMENTS: dict[str, Callable[[Expr, Expr], Expr]] = {
+    **_COMBINE,
+    "mean": lambda old, new: E.Mul(E.Add(old, new), E.const(0.5, scalar_dtype(old))),
+}
 _NUMPY: dict[str, Callable[[Any, Any], Any]] = {
     "update": lambda old, new: new,
     "add": np.add,
     "mul": np.multiply,
     "max": np.maximum,
     "min": np.minimum,
+    "mean": lambda old, new: (old + new) * old.dtype.type(0.5),
 }
 
 
-def _check_reduction(name: str, reduction: str) -> None:
-    if reduction not in _COMBINE:
-        fail(f"{name}: unknown reduction", " or ".join(_COMBINE), reduction)
+def _check_reduction(name: str, reduction: str, known: Iterable[str]) -> None:
+    if reduction not in known:
+        fail(f"{name}: unknown reduction", " or ".join(known), reduction)
 
 
 def _elements_lower(
@@ -53,7 +58,7 @@ def _elements_lower(
     def body(out: te.TensorValue) -> Stmt:
         def write(*i: Any) -> Stmt:
             at = (*i[:place], wrapped_index(indices[i], data.shape[place], "fast"), *i[place + 1 :])
-            return store(out, _COMBINE[reduction](out[at], updates[i]), *at)
+            return store(out, _COMBINE_ELEMENTS[reduction](out[at], updates[i]), *at)
 
         return do(
             filled(out, data.shape, lambda *i: data[i], "c"),
@@ -83,15 +88,19 @@ def _elements_ref(data: Any, indices: Any, updates: Any, axis: int, reduction: s
         sample((3, 4), np.array([[1], [1], [3]], "int32"), (3, 1), axis=1, reduction="add"),
         sample((4,), np.array([2, 2, 2], "int64"), (3,), reduction="mul"),
         sample((4,), np.array([2, 0], "int64"), (2,), reduction="max"),
+        sample((4,), np.array([2, 0, 2], "int64"), (3,), reduction="mean"),
     ],
 )
 def scatter_elements(
     data: TensorType, indices: TensorType, updates: TensorType, axis: int = 0, reduction: str = "update"
 ) -> Type:
     """A copy of ``data`` with ``out[indices[i][j]][j]`` replaced by ``updates[i][j]`` (axis 0), or combined with it:
-    ``"update"``, ``"add"``, ``"mul"``, ``"max"``, ``"min"``, in order of the updates."""
+    ``"update"``, ``"add"``, ``"mul"``, ``"max"``, ``"min"``, or half of the sum (``"mean"``); in order of the
+    updates."""
     require_integers("scatter_elements", "indices", indices)
-    _check_reduction("scatter_elements", reduction)
+    _check_reduction("scatter_elements", reduction, _COMBINE_ELEMENTS)
+    if reduction == "mean":
+        require_floats("scatter_elements", data)
     same_dtype("scatter_elements", data, updates)
     if data.ndim != -1:
         normalize_axis("scatter_elements", axis, data.ndim)
@@ -147,7 +156,7 @@ def scatter_nd(data: TensorType, indices: TensorType, updates: TensorType, reduc
     """A copy of ``data`` with slices at index tuples along the last axis of ``indices`` replaced by ``updates``, or
     combined with them, in order (ONNX ScatterND)."""
     require_integers("scatter_nd", "indices", indices)
-    _check_reduction("scatter_nd", reduction)
+    _check_reduction("scatter_nd", reduction, _COMBINE)
     same_dtype("scatter_nd", data, updates)
     for what, x in (("data", data), ("updates", updates)):
         if x.dtype is None:

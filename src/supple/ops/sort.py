@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from supple.base import dtypes
 from supple.build import te
 from supple.build.loops import Cell, do, loop, nest, store, when, while_, with_cells
 from supple.ir import expr as E
-from supple.ir.expr import IntImm, cast, const, int64
+from supple.ir.expr import IntImm, Var, cast, const, int64
 from supple.ir.intrinsics import intrinsic
+from supple.ir.loop import Bind
 from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion, Op
-from supple.ir.types import TensorType, TupleType
+from supple.ir.types import TensorType, TupleType, prim_type
 from supple.ops.declare import Axis, DType, fail, operator, sample, static_sample
 from supple.ops.normalize import wide_dtype
 from supple.ops.reduce import reduced_dims
@@ -31,10 +33,9 @@ def before(a: Expr, b: Expr, descending: bool = False) -> Expr:
     """Whether ``a`` must stand before ``b``: NaN is above every number, as numpy and PyTorch sort it."""
     if descending:
         a, b = b, a
-    less: Expr = E.LT(a, b)
-    if dtypes.is_float(E.scalar_dtype(a)):
-        less = E.Or(less, E.And(intrinsic("isnan", b), E.Not(intrinsic("isnan", a))))
-    return less
+    if dtypes.is_float(E.scalar_dtype(a)):  # not E.Or of two comparisons: that would be a branch
+        return E.And(E.Not(E.GE(a, b)), E.EQ(a, a))
+    return E.LT(a, b)
 
 
 MERGE_CELLS = ("width", "low", "middle", "high", "left", "right", "out")
@@ -59,51 +60,123 @@ def merge_passes(cells: Sequence[Cell], extent: Expr, merge: Stmt, copied: Stmt)
 
 
 def sorted_indices(x: te.TensorValue, axis: int, descending: bool) -> te.TensorValue:
-    """The places along ``axis`` in sorted order, int64, equal elements in their order: bottom-up merge sort."""
-    extent = x.shape[axis]
+    """The places along ``axis`` in sorted order, int64, equal elements in their order."""
+    return _sorted_along(x, axis, descending, values=False)[0]
+
+
+def _rows(x: te.TensorValue, axis: int, row: Callable[[Callable[[Any], tuple[Any, ...]]], Stmt]) -> Stmt:
+    """``row(at)`` for every row along ``axis``; ``at(i)`` is the index of its element ``i``."""
     rest = [d for d in range(x.ndim) if d != axis]
 
-    def body(order: te.TensorValue, spare: te.TensorValue) -> Stmt:
+    def body(*outer: Any) -> Stmt:
+        def at(i: Any) -> tuple[Any, ...]:
+            index: list[Any] = [None] * x.ndim
+            for d, value in zip(rest, outer, strict=True):
+                index[d] = value
+            index[axis] = i
+            return tuple(index)
+
+        return row(at)
+
+    return nest([x.shape[d] for d in rest], body, [f"row{d}" for d in rest])
+
+
+def _sorted_along(
+    x: te.TensorValue, axis: int, descending: bool, *, values: bool = True, places: bool = True
+) -> list[te.TensorValue]:
+    """The elements in sorted order, and the places (int64) where they were: a bottom-up merge sort of a row's elements
+    side by side with their places, which never jumps by what it compares."""
+    extent = x.shape[axis]
+    wanted = [(x.dtype, values), ("int64", places)]
+
+    def body(*buffers: te.TensorValue) -> Stmt:
+        results, (keys, spare_keys, *moved) = buffers[: values + places], buffers[values + places :]
+        pairs = [(keys, spare_keys), *([(moved[0], moved[1])] if places else [])]
         cells = [Cell("int64", n) for n in MERGE_CELLS]
         _, _, middle, high, left, right, out = cells
 
-        def row(*outer: Any) -> Stmt:
-            def at(i: Any) -> tuple[Any, ...]:
-                index: list[Any] = [None] * x.ndim
-                for d, value in zip(rest, outer, strict=True):
-                    index[d] = value
-                index[axis] = i
-                return tuple(index)
+        def take(source: Cell) -> Stmt:
+            moves = [store(spare, own[source.value], out.value) for own, spare in pairs]
+            return do(*moves, source.set(E.Add(source.value, int64(1))), out.set(E.Add(out.value, int64(1))))
 
-            def value_of(cell: Cell) -> Expr:
-                return x[at(order[at(cell.value)])]
+        later, source = Var("later", prim_type("bool")), Var("source", prim_type("int64"))
+        mask = E.Sub(int64(0), cast("int64", later))
+        both = while_(
+            E.And(E.LT(left.value, middle.value), E.LT(right.value, high.value)),
+            Bind(later, before(keys[right.value], keys[left.value], descending)),
+            # no E.Select: that becomes a branch, which nobody can predict
+            Bind(source, E.Add(left.value, intrinsic("bitwise_and", E.Sub(right.value, left.value), mask))),
+            *(store(spare, own[source], out.value) for own, spare in pairs),
+            right.set(E.Add(right.value, cast("int64", later))),
+            left.set(E.Add(left.value, cast("int64", E.Not(later)))),
+            out.set(E.Add(out.value, int64(1))),
+        )
+        merge = do(
+            both,
+            while_(E.LT(left.value, middle.value), take(left)),
+            while_(E.LT(right.value, high.value), take(right)),
+        )
+        copied = [loop(extent, partial(lambda own, spare, i: store(own, spare[i], i), *pair)) for pair in pairs]
 
-            from_right = E.And(
-                E.LT(right.value, high.value),
-                E.Or(E.GE(left.value, middle.value), before(value_of(right), value_of(left), descending)),
-            )
-            merge = while_(
-                E.LT(out.value, high.value),
-                when(
-                    from_right,
-                    do(store(spare, order[at(right.value)], out.value), right.set(E.Add(right.value, int64(1)))),
-                    do(store(spare, order[at(left.value)], out.value), left.set(E.Add(left.value, int64(1)))),
-                ),
-                out.set(E.Add(out.value, int64(1))),
-            )
-            copied = loop(extent, lambda i: store(order, spare[i], *at(i)), "copied")
+        def row(at: Callable[[Any], tuple[Any, ...]]) -> Stmt:
+            filled = [loop(extent, lambda i: store(keys, x[at(i)], i))]
+            if places:
+                filled.append(loop(extent, lambda i: store(moved[0], i, i)))
+            sources = [own for (_, want), own in zip(wanted, [keys, *moved[:1]], strict=False) if want]
+            done = [
+                loop(extent, partial(lambda result, own, i: store(result, own[i], *at(i)), result, own))
+                for result, own in zip(results, sources, strict=True)
+            ]
+            return do(*filled, merge_passes(cells, extent, merge, do(*copied)), *done)
+
+        return with_cells(cells, _rows(x, axis, row))
+
+    row = [((extent,), x.dtype)] * 2 + [((extent,), "int64")] * (2 * places)
+    return te.extern([(x.shape, dtype) for dtype, want in wanted if want], [x], body, "order", row)
+
+
+MOST_KEPT = 64
+"""Up to this many elements are kept in order while a row is looked through once; more are sorted."""
+
+
+def _first_along(x: te.TensorValue, k: int, axis: int, descending: bool) -> list[te.TensorValue]:
+    """The first ``k`` elements in sorted order, and their places (int64): each element is compared with the last one
+    that is kept, and seldom put in its place among them."""
+    extent = x.shape[axis]
+    dims = (*x.shape[:axis], int64(k), *x.shape[axis + 1 :])
+
+    def body(values: te.TensorValue, places: te.TensorValue, kept: te.TensorValue, where: te.TensorValue) -> Stmt:
+        count, slot = Cell("int64", "count"), Cell("int64", "slot")
+        element, last = Var("element", prim_type(x.dtype)), E.Sub(slot.value, int64(1))
+        moved = while_(
+            E.And(E.GT(slot.value, int64(0)), before(element, kept[E.Max(last, int64(0))], descending)),
+            store(kept, kept[last], slot.value),
+            store(where, where[last], slot.value),
+            slot.set(last),
+        )
+
+        def row(at: Callable[[Any], tuple[Any, ...]]) -> Stmt:
+            def look(i: Var) -> Stmt:
+                wanted = E.Or(E.LT(count.value, int64(k)), before(element, kept[int64(k - 1)], descending))
+                put = do(
+                    slot.set(E.Min(count.value, int64(k - 1))),
+                    moved,
+                    store(kept, element, slot.value),
+                    store(where, i, slot.value),
+                    count.set(E.Min(E.Add(count.value, int64(1)), int64(k))),
+                )
+                return do(Bind(element, x[at(i)]), when(wanted, put))
+
             return do(
-                loop(extent, lambda i: store(order, i, *at(i)), "place"), merge_passes(cells, extent, merge, copied)
+                count.set(0),
+                loop(extent, look),
+                loop(int64(k), lambda i: do(store(values, kept[i], *at(i)), store(places, where[i], *at(i)))),
             )
 
-        return with_cells(cells, nest([x.shape[d] for d in rest], row, [f"row{d}" for d in rest]))
+        return with_cells([count, slot], _rows(x, axis, row))
 
-    (order,) = te.extern([(x.shape, "int64")], [x], body, "order", [((extent,), "int64")])
-    return order
-
-
-def _sorted(x: te.TensorValue, order: te.TensorValue, axis: int, name: str) -> te.TensorValue:
-    return te.compute(order.shape, lambda *i: x[(*i[:axis], order[i], *i[axis + 1 :])], name)
+    scratch = [((int64(k),), x.dtype), ((int64(k),), "int64")]
+    return te.extern([(dims, x.dtype), (dims, "int64")], [x], body, "first", scratch)
 
 
 def _argsort_ref(x: Any, axis: int, descending: bool) -> Any:
@@ -125,8 +198,7 @@ def _check_axis(name: str, x: TensorType, axis: int) -> None:
 
 
 def _sort_lower(x: te.TensorValue, axis: int, descending: bool) -> te.TensorValue:
-    place = normalize_axis("sort", axis, x.ndim)
-    return _sorted(x, sorted_indices(x, place, descending), place, "sort")
+    return _sorted_along(x, normalize_axis("sort", axis, x.ndim), descending, places=False)[0]
 
 
 @operator(
@@ -184,10 +256,10 @@ def _topk_lower(
     data: te.TensorValue, k: int, axis: int, ret_type: str, largest: bool, dtype: str
 ) -> list[te.TensorValue]:
     place = normalize_axis("topk", axis, data.ndim)
-    order = sorted_indices(data, place, largest)
     dims = _topk_dims(data.shape, k, place)
-    values = te.compute(dims, lambda *i: data[(*i[:place], order[i], *i[place + 1 :])], "topk_values")
-    indices = te.compute(dims, lambda *i: cast(dtype, order[i]), "topk_indices")
+    made = _first_along(data, k, place, largest) if 0 < k <= MOST_KEPT else _sorted_along(data, place, largest)
+    values = te.compute(dims, lambda *i: made[0][i], "topk_values")
+    indices = te.compute(dims, lambda *i: cast(dtype, made[1][i]), "topk_indices")
     return {"both": [values, indices], "values": [values], "indices": [indices]}[ret_type]
 
 
@@ -250,8 +322,10 @@ def _arg_extreme(name: str, doc: str, combiner: str, ref: Callable[..., Any]) ->
         axes = places(x.ndim, axis)
         dims = reduced_dims(x.shape, axes, keepdims)
         count = product([x.shape[a] for a in axes])
+        narrow = isinstance(count, IntImm) and count.value < 1 << 31  # twice as many places in a vector
+        kind = "int32" if narrow else "int64"
 
-        def window_of(make: Callable[[Expr, Expr, Any], Expr], kind: str, result: str) -> te.TensorValue:
+        def window_of(make: Callable[[Expr, Expr, Any], Expr], update: str, result: str) -> te.TensorValue:
             window = {a: te.reduce_axis((0, x.shape[a]), f"k{n}") for n, a in enumerate(axes)}
 
             def body(*i: Any) -> Expr:
@@ -264,10 +338,10 @@ def _arg_extreme(name: str, doc: str, combiner: str, ref: Callable[..., Any]) ->
                             next(kept)
                     else:
                         index.append(next(kept))
-                flat: Expr = int64(0)
+                flat: Expr = const(0, kind)
                 for a in axes:
-                    flat = E.Add(E.Mul(flat, x.shape[a]), window[a].var)
-                return te.Reduce(kind, make(x[tuple(index)], flat, i), tuple(window.values()))
+                    flat = E.Add(E.Mul(flat, cast(kind, x.shape[a])), cast(kind, window[a].var))
+                return te.Reduce(update, make(x[tuple(index)], flat, i), tuple(window.values()))
 
             return te.compute(dims, body, result)
 
@@ -277,11 +351,15 @@ def _arg_extreme(name: str, doc: str, combiner: str, ref: Callable[..., Any]) ->
             hit: Expr = E.EQ(value, best[i])
             if dtypes.is_float(x.dtype):  # the first NaN wins, as in numpy
                 hit = E.Or(hit, intrinsic("isnan", value))
-            return E.Select(hit, flat, count)
+            return E.Select(hit, flat, cast(kind, count))
 
         found = window_of(candidate, "min", f"{name}_found")
-        # a symbolic extent may be 0 at run time, and then nothing was found
-        return te.compute(dims, lambda *i: E.Select(E.LT(found[i], count), found[i], int64(-1)), name)
+
+        def place(*i: Any) -> Expr:  # a symbolic extent may be 0 at run time, and then nothing was found
+            chosen = cast("int64", found[i])
+            return E.Select(E.LT(chosen, count), chosen, int64(-1))
+
+        return te.compute(dims, place, name)
 
     def reference(x: Any, axis: Axis, keepdims: bool) -> Any:
         axes = places(x.ndim, axis)

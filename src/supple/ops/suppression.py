@@ -297,8 +297,9 @@ def non_max_suppression(
     begins with the kept boxes and their new scores."""
     name = "vision.non_max_suppression"
     require_floats(name, data)
-    require_integers(name, "valid_count", valid_count)
-    require_integers(name, "indices", indices)
+    for what, t in (("valid_count", valid_count), ("indices", indices)):
+        if t.dtype not in (None, "int32"):
+            fail(f"{name}: {what} must be int32", "int32", t.dtype, hint=f'{what}.astype("int32")')
     require_rank(name, "data", data, 3)
     require_rank(name, "valid_count", valid_count, 1)
     require_rank(name, "indices", indices, 2)

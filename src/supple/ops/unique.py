@@ -12,6 +12,7 @@ from supple.build import te
 from supple.build.loops import Cell, do, loop, store, when, while_, with_cells
 from supple.ir import expr as E
 from supple.ir.expr import int64
+from supple.ir.graph import ShapeExpr
 from supple.ir.node import Expr, Stmt, Type
 from supple.ir.op import Fusion, RelaxText
 from supple.ir.types import TensorType, TupleType
@@ -181,6 +182,9 @@ def unique(
     element (or slice) is, in one dimension, ``return_counts`` how often each occurs."""
     if axis is not None and x.ndim != -1:
         normalize_axis("unique", axis, x.ndim)
-    values = TensorType(None, x.dtype, 1 if axis is None else x.ndim)
+    if x.ndim == 0:
+        values = TensorType(ShapeExpr((int64(1),)), x.dtype)
+    else:
+        values = TensorType(None, x.dtype, 1 if axis is None else x.ndim)
     extra = [TensorType(None, "int64", 1)] * (return_index + return_inverse + return_counts)
     return TupleType((values, *extra)) if extra else values

@@ -8,6 +8,7 @@ from dataclasses import replace
 from supple.analysis.returns import result_dtype
 from supple.base.errors import NotSupportedError
 from supple.base.source import Span
+from supple.build.infer import packed_result
 from supple.ir import expr as E
 from supple.ir import host as H
 from supple.ir.expr import Call, Var
@@ -16,12 +17,11 @@ from supple.ir.host import show_shape, show_type
 from supple.ir.loop import PrimFunc
 from supple.ir.node import Expr
 from supple.ir.op import OPS, Op
-from supple.ir.types import BufferType, ShapeType, TensorType
+from supple.ir.types import BufferType, ShapeType, TensorType, result_types
 from supple.ops import calls, forms
 from supple.passes.host_lowering import (
     Handler,
     Lowering,
-    declared_type,
     fields_of,
     packaged,
     type_of,
@@ -71,7 +71,7 @@ def call_tir_inplace(low: Lowering, e: Call, var: Var | None) -> Value:
     inputs = _arguments(low, func, fields_of(e.args[1]), what, e.span)
     results: list[Value] = []
     fresh: list[Value] = []
-    types = e.ty_args
+    types = result_types(e.ty_args)
     for ty, place in zip(types, places, strict=True):
         if place < 0:
             fresh.append(low.output(ty, e, var))
@@ -221,7 +221,7 @@ def packed(low: Lowering, e: Call, callee: Expr, args: Sequence[Expr], var: Var 
     """A call of a registered function."""
     name = _packed_name(low, callee, "packed calls need", e)
     result = low.python(PackedCall(name), low.objects(args), var, e.span)
-    return low.adopted(result, declared_type(e), f"result of packed function {name}", e.span)
+    return low.adopted(result, packed_result(e.ty_args), f"result of packed function {name}", e.span)
 
 
 def _packed_name(low: Lowering, callee: Expr, what: str, e: Call) -> str:
@@ -270,7 +270,7 @@ def call_builtin_with_ctx(low: Lowering, e: Call, var: Var | None) -> Value:
     """``call_builtin_with_ctx``: the registered function gets the executable first."""
     name = _packed_name(low, e.args[0], "call_builtin_with_ctx needs", e)
     result = low.python(PackedCall(name, kind="context"), low.objects(fields_of(e.args[1])), var, e.span)
-    return low.adopted(result, declared_type(e), f"result of packed function {name}", e.span)
+    return low.adopted(result, packed_result(e.ty_args), f"result of packed function {name}", e.span)
 
 
 def print_values(low: Lowering, e: Call, var: Var | None) -> Value:

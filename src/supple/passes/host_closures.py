@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from supple.base.errors import NotSupportedError
+from supple.build.infer import packed_result
 from supple.ir import host as H
 from supple.ir.expr import Call, Var
 from supple.ir.graph import ExternFunc, Function, GlobalVar, Tuple
@@ -16,7 +17,7 @@ from supple.ir.host import HostVar
 from supple.ir.node import Expr, Type
 from supple.ir.op import Op
 from supple.ops import forms
-from supple.passes.host_lowering import Handler, Lowering, declared_type, type_of
+from supple.passes.host_lowering import Handler, Lowering, type_of
 from supple.passes.host_values import ObjectValue, TupleValue, Value
 from supple.runtime.abi import ErrorSite
 from supple.runtime.program import PackedCall
@@ -78,7 +79,7 @@ def _given(low: Lowering, args: Expr, e: Call) -> tuple[HostVar, ...]:
 
 def invoke(low: Lowering, e: Call, var: Var | None) -> Value:
     """``invoke_closure`` and ``invoke_pure_closure``."""
-    return _call(low, e, e.args[0], _given(low, e.args[1], e), declared_type(e), var)
+    return _call(low, e, e.args[0], _given(low, e.args[1], e), packed_result(e.ty_args), var)
 
 
 def call_value(low: Lowering, e: Call, var: Var | None) -> Value:

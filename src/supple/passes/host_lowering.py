@@ -21,7 +21,7 @@ from supple.ir.host import HostStmt, HostVar, show, show_type
 from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
 from supple.ir.node import Expr, Type
-from supple.ir.types import AnyType, TensorType, TupleType
+from supple.ir.types import AnyType, TensorType, TupleType, result_types
 from supple.ir.walk import free_symbols
 from supple.passes.host_kernels import KernelCalls, KernelInfo
 from supple.passes.host_module import HostModule
@@ -150,7 +150,7 @@ class Lowering(abc.ABC):
 
     def outputs(self, e: Call, var: Var | None) -> list[TensorValue]:
         """Fresh tensors for the results of a destination-passing call."""
-        return [self.output(ty, e, var) for ty in result_types(e)]
+        return [self.output(ty, e, var) for ty in result_types(e.ty_args)]
 
     def output(self, ty: Type, e: Call, var: Var | None) -> TensorValue:
         """A fresh tensor for a result of that type."""
@@ -269,20 +269,6 @@ def type_of(e: Any, var: Var | None) -> Type:
 def fields_of(e: Expr) -> tuple[Expr, ...]:
     """The fields of a tuple literal, or the expression alone."""
     return e.fields if isinstance(e, Tuple) else (e,)
-
-
-def result_types(e: Call) -> tuple[Type, ...]:
-    """The types that a call declares for its results, one by one."""
-    types = e.ty_args
-    if len(types) == 1 and isinstance(types[0], TupleType):
-        return types[0].fields
-    return types
-
-
-def declared_type(e: Call) -> Type:
-    """The type that a call declares for its result; anything if it declares none."""
-    types = e.ty_args
-    return types[0] if len(types) == 1 else TupleType(types) if types else AnyType()
 
 
 def packaged(e: Call, values: Sequence[Value]) -> Value:

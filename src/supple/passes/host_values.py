@@ -239,8 +239,7 @@ class Checker:
         self.out.append(H.LoadNumber(var, obj))
         self.signed.add(id(var))
         if row.kind in ("int", "uint") and row.bits < 64:
-            half = 1 << (row.bits - 1)
-            low, high = (-half, half - 1) if row.kind == "int" else (0, 2 * half - 1)
+            low, high = dtypes.int_range(dtype)
             value = self.number(f"{obj.name}.wide")
             self.out.append(H.LoadNumber(value, obj))
             inside = E.And(E.LE(int64(low), value), E.LE(value, int64(high)))

@@ -10,6 +10,7 @@ from supple.ir.loop import PrimFunc
 from supple.ir.module import IRModule
 from supple.ir.node import Node, replace
 from supple.ir.op import Op
+from supple.ir.types import result_types
 from supple.ir.walk import transform
 from supple.ops.calls import CALL_DPS_PACKED, CALL_PURE_PACKED, CALL_TIR
 
@@ -58,7 +59,7 @@ def instrument(mod: IRModule, prefix: str) -> Watched:
             args = node.args[1]
             fields = args.fields if isinstance(args, Tuple) else (args,)
             numbers = node.args[2].values if len(node.args) > 2 and isinstance(node.args[2], ShapeExpr) else ()
-            loops[callee.name_hint] = len(numbers), len(node.ty_args)
+            loops[callee.name_hint] = len(numbers), len(result_types(node.ty_args))
             operands = (watched(callee.name_hint), Tuple((*fields, *numbers)))
             return Call(CALL_DPS_PACKED, operands, {}, node.ty_args, span=node.span, ty=node.ty)
         if node.op in (CALL_PURE_PACKED, CALL_DPS_PACKED) and isinstance(callee, ExternFunc):

@@ -14,7 +14,7 @@ from supple.ir.graph import Binding, BindingBlock, DataflowBlock, Function, Shap
 from supple.ir.module import IRModule
 from supple.ir.node import Expr, Node, Type, replace
 from supple.ir.op import Op
-from supple.ir.types import TensorType, TupleType, on_device
+from supple.ir.types import TensorType, TupleType, declared_type, on_device, result_types
 from supple.ir.walk import transform
 from supple.ops.calls import CALL_TIR
 from supple.passes.cast_values import with_bound_casts
@@ -56,8 +56,11 @@ def legalize(
     compiling (with ``keep_unknown`` such a call stays), `RegistryError` for a name in ``custom`` or ``skip`` that no
     operator has.
     """
-    skipped = {Op.get(name) for name in skip}
-    rules = {Op.get(name): rule for name, rule in (custom or {}).items()}
+    skipped = {_named(name) for name in skip}
+    rules = {_named(name): rule for name, rule in (custom or {}).items()}
+    for op, rule in rules.items():
+        if not callable(rule):
+            raise TypeError(f"LegalizeOps: the rule of {op.name} is a function of the builder and a call, got {rule!r}")
     builder = BlockBuilder(mod)
     custom_rules = CustomRules(builder, {op: rule for op, rule in rules.items() if op not in skipped})
     run = _Legalizer(builder, custom_rules, skipped, keep_views, keep_marks, keep_unknown)
@@ -177,6 +180,12 @@ class _Legalizer:
         return replace(built, ty_args=_placed(built.ty_args, call.ty), span=call.span, ty=call.ty)
 
 
+def _named(name: object) -> Op:
+    if not isinstance(name, str):
+        raise TypeError(f"LegalizeOps: operators are given by their full names, got {name!r}")
+    return Op.get(name)
+
+
 def _formula(op: Op, args: list[Any]) -> tuple[Callable[..., Any], list[Any]]:
     """The compute definition of a call and what it takes. Where the operator says which tensors are read (``reads``),
     the loop function has these alone, in that order; of the others the definition sees shape and dtype."""
@@ -194,12 +203,14 @@ def _formula(op: Op, args: list[Any]) -> tuple[Callable[..., Any], list[Any]]:
     return formula, [args[place] for place in places]
 
 
-def _placed(out: tuple[Type, ...], ty: Type | None) -> tuple[Type, ...]:
-    """Result types on the virtual devices that the call's type says."""
+def _placed(declared: tuple[Type, ...], ty: Type | None) -> tuple[Type, ...]:
+    """Result types, as a call keeps them, on the virtual devices that the call's type says."""
+    out = result_types(declared)
     said = ty.fields if isinstance(ty, TupleType) else (ty,)
     if len(said) != len(out):
-        return out
-    return tuple(on_device(o, t.vdevice) if isinstance(t, TensorType) else o for o, t in zip(out, said, strict=True))
+        return declared
+    pairs = zip(out, said, strict=True)
+    return declared_type([on_device(o, t.vdevice) if isinstance(t, TensorType) else o for o, t in pairs])
 
 
 def _tensors(call: Call) -> list[Expr]:

@@ -8,7 +8,7 @@ from supple.ir.loop import BufferStore, PrimFunc
 from supple.ir.module import IRModule
 from supple.ir.node import Expr
 from supple.ir.op import Op
-from supple.ir.types import TupleType
+from supple.ir.types import result_types
 from supple.ir.walk import pre_order
 
 ATTRIBUTE = "tirx.noalias"
@@ -61,7 +61,6 @@ def mark_noalias(mod: IRModule) -> IRModule:
 def _places(call: Call, args: Expr) -> frozenset[int]:
     """Which of a loop function's parameters a call by destination passing gives memory that overlaps no other."""
     count = len(args.fields) if isinstance(args, Tuple) else 1
-    types = call.ty_args
-    results = len(types[0].fields) if len(types) == 1 and isinstance(types[0], TupleType) else len(types)
+    results = len(result_types(call.ty_args))
     inplace = [place for place in call.attrs.get("inplace_indices", ()) if place >= 0]
     return frozenset([*inplace, *range(count, count + results - len(inplace))])

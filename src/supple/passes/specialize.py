@@ -8,7 +8,7 @@ from supple.ir.graph import Function, GlobalVar, Tuple
 from supple.ir.loop import Buffer, PrimFunc, buffer_type
 from supple.ir.module import IRModule
 from supple.ir.node import Expr, Node, replace
-from supple.ir.types import BufferType, TensorType
+from supple.ir.types import BufferType, TensorType, result_types
 from supple.ir.walk import transform
 from supple.ops.calls import CALL_TIR
 from supple.passes.fuse_tir import instantiate
@@ -39,7 +39,7 @@ def specialize(mod: IRModule) -> IRModule:
         if not isinstance(func, PrimFunc) or not isinstance(args, Tuple) or not _has_symbols(func):
             return None
         assert isinstance(callee, GlobalVar)
-        shapes = _shapes([*(getattr(a, "ty", None) for a in args.fields), *node.ty_args])
+        shapes = _shapes([*(getattr(a, "ty", None) for a in args.fields), *result_types(node.ty_args)])
         if shapes is None or len(shapes) != len(func.params):
             return None
         sizes = tuple(d.value if isinstance(d, IntImm) else None for shape in shapes for d in shape)

@@ -39,6 +39,7 @@ from supple.ir.module import IRModule
 from supple.ir.node import Expr
 from supple.ir.op import Op
 from supple.ir.types import BufferType, PrimType, TensorType
+from supple.ops.calls import refuse_notes
 from supple.passes.escape import escaping_variables
 from supple.passes.host_calls import CALLS, loop_call, packed
 from supple.passes.host_closures import CLOSURES, call_value, extern_value, function_value
@@ -319,6 +320,7 @@ class _Lowering(Lowering):
                 hint="it has no compute definition, or the module was not legalised",
             )
         if isinstance(op, ExternFunc):
+            refuse_notes(e)
             return packed(self, e, op, e.args, var)
         if isinstance(op, GlobalVar):
             return self._graph_call(e, op, var)

@@ -335,9 +335,8 @@ def check_number(value: object, dtype: str, where: str) -> int | float:
     if row.kind == "float" and isinstance(value, _REAL) and not isinstance(value, bool):
         return float(value)  # type: ignore[arg-type]
     if row.kind in ("int", "uint") and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        low = -(1 << (row.bits - 1)) if row.kind == "int" else 0
-        high = (1 << (row.bits - 1)) if row.kind == "int" else (1 << row.bits)
-        if low <= int(value) < high:
+        low, high = dtypes.int_range(dtype)
+        if low <= int(value) <= high:
             return int(value)
         raise ArgumentError(f"{where}: {value} does not fit in {dtype}")
     raise ArgumentError(f"{where}: expected a {dtype} number, got {describe(value)}")

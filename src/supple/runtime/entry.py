@@ -24,6 +24,8 @@ _PYTHON = (
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
     "PyObject_Vectorcall",
+    "PyTuple_New",
+    "PyTuple_SetItem",
     "PyTuple_Size",
     "PyCapsule_New",
     "PyCapsule_GetPointer",
@@ -71,7 +73,7 @@ def _library() -> Library:
     table = _numpy_table()
     imports.update((name, table[place]) for name, place in _NUMPY.items())
     own = runtime().library.addresses
-    imports.update({name: own[name] for name in ("bind_arrays", "decref", "callbacks_active")})
+    imports.update({name: own[name] for name in ("bind_arrays", "incref", "decref", "callbacks_active")})
     return load_text(ENTRY_IR, ("fast_call",), imports)
 
 
@@ -86,18 +88,19 @@ class FastEntry:
     """The record of one function, and the Python callable that uses it. The callable keeps the record alive; it borrows
     the instance (which is being called whenever the record is read) and the function that goes through Python."""
 
-    __slots__ = ("_dtype", "_layout", "_plan", "_record", "call")
+    __slots__ = ("_dtypes", "_layout", "_plan", "_record", "_rows", "call")
 
     def __init__(
         self, code: int, info: FunctionInfo, plan: FastPlan, layout: Activation, instance: object, function: object
     ) -> None:
-        assert info.result_dtype is not None
+        assert info.result_dtypes is not None
         self._plan = plan
         self._layout = layout
-        self._dtype = dtypes.to_numpy(info.result_dtype)
+        self._dtypes = [dtypes.to_numpy(dtype) for dtype in info.result_dtypes]
+        self._rows = (ctypes.c_int64 * len(self._dtypes))(*map(id, self._dtypes))
         layout.executable = None  # type: ignore[assignment] # a template only: it must not keep the code alive
         layout.words[abi.CONTEXT_STACK_BUDGET // 8] = STACK_BUDGET
-        self._record = (ctypes.c_int64 * 12)(
+        self._record = (ctypes.c_int64 * 13)(
             code,
             len(info.params),
             plan.address,
@@ -106,10 +109,11 @@ class FastEntry:
             id(np.ndarray),
             id(function),
             id(instance),
-            id(self._dtype),
+            ctypes.addressof(self._rows),
             0,
             layout.args_address - layout.address,
             layout.result_address - layout.address,
+            len(self._dtypes) if info.in_tuple else -1,
         )
         new = ctypes.pythonapi.PyCFunction_NewEx
         new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]

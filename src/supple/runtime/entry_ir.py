@@ -1,15 +1,16 @@
 """The fast entry as LLVM IR: a METH_FASTCALL function that calls compiled code on numpy arrays without running Python.
 
 It takes the call when every argument is a plain numpy array that needs no conversion and the result is a fresh tensor
-(or one of the arguments); whatever else comes, errors included, goes to the function written in Python, which starts
-the call again. Compiled code that calls into Python is never entered here.
+(or one of the arguments), or a tuple of such; whatever else comes, errors included, goes to the function written in
+Python, which starts the call again. Compiled code that calls into Python is never entered here.
 
 The record (``self`` is its address as a Python int)::
 
     0 ptr code      8 i64 count      16 ptr plan          24 ptr template    32 i64 bytes
-    40 ptr ndarray  48 ptr function  56 ptr instance      64 ptr dtype       72 i64 closed
-    80 i64 first argument            88 i64 result
+    40 ptr ndarray  48 ptr function  56 ptr instance      64 ptr dtypes      72 i64 closed
+    80 i64 first argument            88 i64 result        96 i64 fields
 
+``dtypes`` points to the results' dtypes in a row; ``fields`` is how many a tuple has, -1 for a tensor alone.
 ``template`` holds ``bytes`` of a prepared activation; the way through Python is ``function(instance, *args,
 **keywords)``; ``closed`` is set when a result turned out to need it, so that the call is not started twice again.
 """
@@ -21,8 +22,11 @@ declare ptr @malloc(i64)
 declare void @free(ptr)
 declare ptr @memcpy(ptr, ptr, i64)
 declare i64 @bind_arrays(ptr, i64, ptr, ptr, ptr)
+declare void @incref(ptr)
 declare void @decref(ptr)
 declare ptr @PyLong_AsVoidPtr(ptr)
+declare ptr @PyTuple_New(i64)
+declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 declare i64 @PyTuple_Size(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
@@ -75,6 +79,157 @@ go:
   %function = load ptr, ptr %function.at
   %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %all, i64 %n, ptr %names)
   ret ptr %result
+}
+
+; The caller's object for a native one that is an argument, else null. ``first`` points to the native arguments.
+define internal ptr @argument_of(ptr %object, ptr %first, i64 %count, ptr %args) alwaysinline {
+  br label %next
+next:
+  %i = phi i64 [ 0, %0 ], [ %i.next, %other ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %compare, label %none
+compare:
+  %candidate.at = getelementptr ptr, ptr %first, i64 %i
+  %candidate = load ptr, ptr %candidate.at
+  %mine = icmp eq ptr %candidate, %object
+  br i1 %mine, label %found, label %other
+other:
+  %i.next = add i64 %i, 1
+  br label %next
+found:
+  %original.at = getelementptr ptr, ptr %args, i64 %i
+  %original = load ptr, ptr %original.at
+  ret ptr %original
+none:
+  ret ptr null
+}
+
+; Whether an object is a tensor that owns its memory, of dimensions that numpy has.
+define internal i1 @is_fresh(ptr %object) alwaysinline {
+  %kind.at = getelementptr i8, ptr %object, i64 8
+  %kind = load i32, ptr %kind.at
+  %is.tensor = icmp eq i32 %kind, 1
+  br i1 %is.tensor, label %look, label %no
+look:
+  %owner.at = getelementptr i8, ptr %object, i64 32
+  %owner = load ptr, ptr %owner.at
+  %owns = icmp eq ptr %owner, null
+  %ndim.at = getelementptr i8, ptr %object, i64 40
+  %ndim = load i64, ptr %ndim.at
+  %few = icmp ule i64 %ndim, 8
+  %plain = and i1 %owns, %few
+  ret i1 %plain
+no:
+  ret i1 false
+}
+
+; The numpy array over a tensor's memory; takes over the caller's reference, also where it fails (null).
+define internal ptr @wrap(ptr %object, ptr %dtype, ptr %ndarray) {
+  %data.at = getelementptr i8, ptr %object, i64 24
+  %data = load ptr, ptr %data.at
+  %ndim.at = getelementptr i8, ptr %object, i64 40
+  %ndim = load i64, ptr %ndim.at
+  %dims = getelementptr i8, ptr %object, i64 64
+  %nd = trunc i64 %ndim to i32
+  call void @Py_IncRef(ptr %dtype)
+  %array = call ptr @PyArray_NewFromDescr(ptr %ndarray, ptr %dtype, i32 %nd, ptr %dims, ptr null, ptr %data,
+                                          i32 1281, ptr null)
+  %made = icmp ne ptr %array, null
+  br i1 %made, label %own, label %failed
+own:
+  %capsule = call ptr @PyCapsule_New(ptr %object, ptr null, ptr @release_base)
+  %has.capsule = icmp ne ptr %capsule, null
+  br i1 %has.capsule, label %attach, label %failed.array
+attach:
+  %attached = call i32 @PyArray_SetBaseObject(ptr %array, ptr %capsule)
+  %done = icmp eq i32 %attached, 0
+  br i1 %done, label %finish, label %failed.base
+finish:
+  ret ptr %array
+failed.base:
+  call void @Py_DecRef(ptr %array)
+  ret ptr null
+failed.array:
+  call void @Py_DecRef(ptr %array)
+  br label %failed
+failed:
+  call void @decref(ptr %object)
+  ret ptr null
+}
+
+; Whether an object is a tuple of so many fields, each fresh or an argument.
+define internal i1 @is_plain_tuple(ptr %object, i64 %fields, ptr %first, i64 %count, ptr %args) {
+  %kind.at = getelementptr i8, ptr %object, i64 8
+  %kind = load i32, ptr %kind.at
+  %is.tuple = icmp eq i32 %kind, 2
+  br i1 %is.tuple, label %measure, label %no
+measure:
+  %length.at = getelementptr i8, ptr %object, i64 24
+  %length = load i64, ptr %length.at
+  %right = icmp eq i64 %length, %fields
+  %items = getelementptr i8, ptr %object, i64 32
+  br i1 %right, label %next, label %no
+next:
+  %i = phi i64 [ 0, %measure ], [ %i.next, %good ]
+  %more = icmp slt i64 %i, %fields
+  br i1 %more, label %look, label %yes
+look:
+  %item.at = getelementptr ptr, ptr %items, i64 %i
+  %item = load ptr, ptr %item.at
+  %original = call ptr @argument_of(ptr %item, ptr %first, i64 %count, ptr %args)
+  %given = icmp ne ptr %original, null
+  br i1 %given, label %good, label %check
+check:
+  %fresh = call i1 @is_fresh(ptr %item)
+  br i1 %fresh, label %good, label %no
+good:
+  %i.next = add i64 %i, 1
+  br label %next
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; The Python tuple of a native one that `is_plain_tuple`; the native one stays the caller's.
+define internal ptr @wrap_tuple(ptr %object, i64 %fields, ptr %dtypes, ptr %ndarray,
+                                ptr %first, i64 %count, ptr %args) {
+  %items = getelementptr i8, ptr %object, i64 32
+  %tuple = call ptr @PyTuple_New(i64 %fields)
+  %made = icmp ne ptr %tuple, null
+  br i1 %made, label %next, label %failed
+next:
+  %i = phi i64 [ 0, %0 ], [ %i.next, %put ]
+  %more = icmp slt i64 %i, %fields
+  br i1 %more, label %look, label %done
+look:
+  %item.at = getelementptr ptr, ptr %items, i64 %i
+  %item = load ptr, ptr %item.at
+  %original = call ptr @argument_of(ptr %item, ptr %first, i64 %count, ptr %args)
+  %given = icmp ne ptr %original, null
+  br i1 %given, label %share, label %new
+share:
+  call void @Py_IncRef(ptr %original)
+  br label %put
+new:
+  call void @incref(ptr %item)
+  %dtype.at = getelementptr ptr, ptr %dtypes, i64 %i
+  %dtype = load ptr, ptr %dtype.at
+  %array = call ptr @wrap(ptr %item, ptr %dtype, ptr %ndarray)
+  %wrapped = icmp ne ptr %array, null
+  br i1 %wrapped, label %put, label %undo
+put:
+  %value = phi ptr [ %original, %share ], [ %array, %new ]
+  %set = call i32 @PyTuple_SetItem(ptr %tuple, i64 %i, ptr %value)
+  %i.next = add i64 %i, 1
+  br label %next
+undo:
+  call void @Py_DecRef(ptr %tuple)
+  br label %failed
+failed:
+  ret ptr null
+done:
+  ret ptr %tuple
 }
 
 define ptr @fast_call(ptr %self, ptr %args, i64 %nargs, ptr %names) {
@@ -134,68 +289,33 @@ enter:
   %good = icmp eq i32 %status, 0
   br i1 %good, label %look, label %give.up
 look:
-  br label %search
-search:
-  %j = phi i64 [ 0, %look ], [ %j.next, %other ]
-  %j.more = icmp slt i64 %j, %count
-  br i1 %j.more, label %compare, label %fresh
-compare:
-  %candidate.at = getelementptr ptr, ptr %first, i64 %j
-  %candidate = load ptr, ptr %candidate.at
-  %mine = icmp eq ptr %candidate, %result
-  br i1 %mine, label %argument, label %other
-other:
-  %j.next = add i64 %j, 1
-  br label %search
+  %dtypes.at = getelementptr i8, ptr %record, i64 64
+  %dtypes = load ptr, ptr %dtypes.at
+  %fields.at = getelementptr i8, ptr %record, i64 96
+  %fields = load i64, ptr %fields.at
+  %alone = icmp slt i64 %fields, 0
+  br i1 %alone, label %tensor, label %tuple
+tensor:
+  %original = call ptr @argument_of(ptr %result, ptr %first, i64 %count, ptr %args)
+  %given = icmp ne ptr %original, null
+  br i1 %given, label %argument, label %check
 argument:
-  %original.at = getelementptr ptr, ptr %args, i64 %j
-  %original = load ptr, ptr %original.at
   call void @Py_IncRef(ptr %original)
   ret ptr %original
-fresh:
-  %kind.at = getelementptr i8, ptr %result.at, i64 8
-  %kind = load i32, ptr %kind.at
-  %is.tensor = icmp eq i32 %kind, 1
-  %owner.at = getelementptr i8, ptr %result.at, i64 24
-  %owner = load ptr, ptr %owner.at
-  %owns = icmp eq ptr %owner, null
-  %ndim.at = getelementptr i8, ptr %result.at, i64 32
-  %ndim = load i64, ptr %ndim.at
-  %few = icmp ule i64 %ndim, 8
-  %a = and i1 %is.tensor, %owns
-  %plain = and i1 %a, %few
-  br i1 %plain, label %wrap, label %close
-wrap:
-  %dtype.at = getelementptr i8, ptr %record, i64 64
-  %dtype = load ptr, ptr %dtype.at
-  %data.at = getelementptr i8, ptr %result.at, i64 16
-  %data = load ptr, ptr %data.at
-  %dims = getelementptr i8, ptr %result.at, i64 40
-  %nd = trunc i64 %ndim to i32
-  call void @Py_IncRef(ptr %dtype)
-  %array = call ptr @PyArray_NewFromDescr(ptr %ndarray, ptr %dtype, i32 %nd, ptr %dims, ptr null, ptr %data,
-                                          i32 1281, ptr null)
-  %made = icmp ne ptr %array, null
-  br i1 %made, label %own, label %failed
-own:
-  %capsule = call ptr @PyCapsule_New(ptr %result, ptr null, ptr @release_base)
-  %has.capsule = icmp ne ptr %capsule, null
-  br i1 %has.capsule, label %attach, label %failed.array
-attach:
-  %attached = call i32 @PyArray_SetBaseObject(ptr %array, ptr %capsule)
-  %done = icmp eq i32 %attached, 0
-  br i1 %done, label %finish, label %failed.base
-finish:
+check:
+  %fresh = call i1 @is_fresh(ptr %result)
+  br i1 %fresh, label %one, label %close
+one:
+  %dtype = load ptr, ptr %dtypes
+  %array = call ptr @wrap(ptr %result, ptr %dtype, ptr %ndarray)
   ret ptr %array
-failed.base:
-  call void @Py_DecRef(ptr %array)
-  ret ptr null
-failed.array:
-  call void @Py_DecRef(ptr %array)
-  br label %failed
-failed:
+tuple:
+  %plain = call i1 @is_plain_tuple(ptr %result, i64 %fields, ptr %first, i64 %count, ptr %args)
+  br i1 %plain, label %several, label %close
+several:
+  %all = call ptr @wrap_tuple(ptr %result, i64 %fields, ptr %dtypes, ptr %ndarray, ptr %first, i64 %count, ptr %args)
   call void @decref(ptr %result)
-  ret ptr null
+  ret ptr %all
 close:
   store i64 1, ptr %closed.at
   br label %give.up

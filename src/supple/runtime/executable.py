@@ -231,9 +231,10 @@ class CompiledFunction:
                 self._free.append(activation)
 
     def fast_entry(self, address: int) -> FastEntry | None:
-        """The entry that runs no Python, for functions from numpy arrays to one tensor that call nothing in Python."""
+        """The entry that runs no Python, for functions from numpy arrays to a tensor, or to a tuple of tensors, that
+        call nothing in Python."""
         numpy_results = self._results in ("match", "numpy")
-        if self._plan is None or self._calls_python or self.info.result_dtype is None or not numpy_results:
+        if self._plan is None or self._calls_python or self.info.result_dtypes is None or not numpy_results:
             return None
         layout = Activation(self.executable, self.info)
         return FastEntry(address, self.info, self._plan, layout, self, CompiledFunction.__call__)

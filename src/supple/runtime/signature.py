@@ -109,8 +109,8 @@ class ParamSpec:
 class FunctionInfo:
     """A function of an executable. ``symbol`` is its entry ``i32(ptr ctx, ptr args, ptr result)`` in the code.
 
-    ``label`` is what messages call it, when it is reachable under another name. ``result_dtype`` is that of a result
-    which is one tensor of known dtype, else None.
+    ``label`` is what messages call it, when it is reachable under another name. ``result_dtypes``: of a result which is
+    one tensor of known dtype or, with ``in_tuple``, a tuple of such tensors; else None.
     """
 
     name: str
@@ -118,7 +118,8 @@ class FunctionInfo:
     params: tuple[ParamSpec, ...]
     result: str = ""
     label: str = ""
-    result_dtype: str | None = None
+    result_dtypes: tuple[str, ...] | None = None
+    in_tuple: bool = False
 
     @property
     def title(self) -> str:

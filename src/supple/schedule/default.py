@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from supple.analysis.contraction import Contraction, read_contraction
-from supple.analysis.nest import Nest, is_in_bounds, is_independent, loads, read_nest
+from supple.analysis.nest import Nest, is_checked_by_rows, is_in_bounds, is_independent, loads, read_nest
 from supple.analysis.reduction import same_expr
 from supple.analysis.vectorize import can_vectorize
 from supple.base.target import Target
@@ -15,7 +15,7 @@ from supple.ir.expr import BufferLoad, Var
 from supple.ir.loop import AttrStmt, BufferStore, For, PrimFunc, SBlockRealize, SeqStmt, seq
 from supple.ir.node import Expr, Node, Stmt, replace
 from supple.ir.types import PrimType
-from supple.ir.walk import pre_order, transform
+from supple.ir.walk import pre_order, substitute, transform
 from supple.schedule import loops as L
 from supple.schedule.contraction import schedule_contraction
 from supple.schedule.reduction import schedule_dot_products, schedule_reduction
@@ -27,7 +27,8 @@ from supple.sym.simplify import NON_NEGATIVE, SHAPES, UNBOUNDED, Analyzer
 def schedule_func(func: PrimFunc, target: Target) -> PrimFunc:
     """The function with its loop nests rewritten for the target; what no rule fits stays as written.
 
-    Only nests whose accesses are proved in bounds are rewritten; the others are checked as they run.
+    Only nests whose accesses are proved in bounds are rewritten, and those that choose whole rows; they and all others
+    are checked as they run.
     """
     scalars = tuple(p for p in func.params if isinstance(p.ty, PrimType))
     exclusive = func.attrs.get("tirx.noalias") is True
@@ -100,7 +101,10 @@ def _statements(
             made.append(rows[0])
             position += rows[1]
             continue
-        made.append(statements[position] if nest is None else _one(nest, target) or nest.statement)
+        if nest is not None:
+            made.append(_one(nest, target) or nest.statement)
+        else:
+            made.append(_by_rows(statements[position], scalars, target) or statements[position])
         position += 1
     result = seq(made)
     return result, {id(n) for n in pre_order(result) if isinstance(n, Var)}
@@ -152,7 +156,24 @@ def _with_init(statement: Stmt, init: BufferStore) -> Stmt | None:
 
 def _proved_nest(statement: Stmt, scalars: tuple[Var, ...]) -> Nest | None:
     nest = read_nest(statement)
-    return nest if nest is not None and is_in_bounds(nest, scalars) else None
+    return _without_single_steps(nest) if nest is not None and is_in_bounds(nest, scalars) else None
+
+
+def _without_single_steps(nest: Nest) -> Nest:
+    """The nest without reduced loops of one iteration, of which there is a longer one: the window of a convolution
+    of 1 x 1."""
+    single = {a.var: E.const(0, a.var.dtype) for a in nest.axes if a.reduce and L.constant(a.extent) == 1}
+    if not single or len(single) == sum(a.reduce for a in nest.axes):
+        return nest
+
+    def rewrite(node: Node) -> Node | None:
+        if isinstance(node, BufferLoad):
+            return replace(node, indices=tuple(SHAPES.simplify(index) for index in node.indices))
+        return None
+
+    store = transform(substitute(nest.store, single), rewrite)
+    assert isinstance(store, BufferStore)
+    return dataclasses.replace(nest, axes=tuple(a for a in nest.axes if a.var not in single), store=store)
 
 
 def _one(nest: Nest, target: Target) -> Stmt | None:
@@ -161,6 +182,14 @@ def _one(nest: Nest, target: Target) -> Stmt | None:
         if made is not None:
             return made
     return None
+
+
+def _by_rows(statement: Stmt, scalars: tuple[Var, ...], target: Target) -> Stmt | None:
+    """The loops of a nest that is not proved, where a check for each vector does."""
+    nest = read_nest(statement)
+    if nest is None or any(a.reduce for a in nest.axes) or not is_checked_by_rows(nest, scalars):
+        return None
+    return schedule_spatial(nest, target, proved=False)
 
 
 def _rows(

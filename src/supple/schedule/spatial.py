@@ -34,20 +34,25 @@ from supple.ir.types import prim_type
 from supple.ir.walk import containing, pre_order, transform
 from supple.schedule import loops as L
 from supple.schedule.merge import can_merge, merge
+from supple.schedule.partition import Part, parts
 from supple.schedule.turn import depth_of, turned
 
 LINE = 64
 """Bytes of a cache line."""
 
+AT_A_TIME = 4
+"""Vectors that go through a function of floats next to each other."""
 
-def schedule_spatial(nest: Nest, target: Target) -> Stmt | None:
-    """The loops of a data-parallel nest, or None when the rule does not fit."""
+
+def schedule_spatial(nest: Nest, target: Target, *, proved: bool = True) -> Stmt | None:
+    """The loops of a data-parallel nest, or None when the rule does not fit. ``proved``: its accesses are in bounds;
+    others are checked as they run, which is what makes reading across the last axis not worth it."""
     if any(a.reduce for a in nest.axes) or not is_independent(nest):
         return None
     order = [axis for axis in (nest.axis(index) for index in nest.store.indices) if axis is not None]
     if not order or nest.axis(nest.store.indices[-1]) is None:
         return None
-    width = lanes_of(nest, target)
+    width = lanes_of(nest, target, order[-1])
     group = _contiguous(nest, order)
     outer = order[: len(order) - len(group)]
     views: list[Stmt] = []
@@ -56,22 +61,31 @@ def schedule_spatial(nest: Nest, target: Target) -> Stmt | None:
         views, nest, _ = merge(nest, group)
         last = next(a for a in nest.axes if not any(a is o for o in outer))
     store = nest.store
-    across = _across(nest, last, outer)
+    across = _across(nest, last, outer) if proved else None
     if across is not None:
         return L.block(*views, L.proved(_in_blocks(nest, last, across, outer, width)))
 
     alone = all(L.constant(axis.extent) == 1 for axis in outer)
     once = _constant_calls(nest, last)
     named = transform(store, lambda node: once[id(node)][0] if id(node) in once else None)
-    widths = (2 * width, width) if any(_calls_function(n) for n in pre_order(named)) else (width,)
+    assert isinstance(named, BufferStore)
+
+    def some(part: Part, at: dict[Var, Expr]) -> Stmt:
+        first, count = L.at(part.first, at), L.at(L.sub(part.end, part.first), at)
+        widths = _widths(part.store, width, target)
+        return strips(
+            count, widths, lambda place: L.at(part.store, {**at, last.var: L.add(first, place)}), shared=alone
+        )
 
     def inner(at: dict[Var, Expr]) -> Stmt:
         before = [(Var(var.name, var.ty), var, L.at(call, at)) for var, call in once.values()]
         here = {**at, **{var: own for own, var, _ in before}}
-        made = strips(last.extent, widths, lambda position: L.at(named, {**here, last.var: position}), shared=alone)
-        return L.block(*(Bind(own, call) for own, _, call in before), made)
+        return L.block(
+            *(Bind(own, call) for own, _, call in before), *(some(part, here) for part in parts(named, last))
+        )
 
-    return L.block(*views, L.proved(L.parallel_around(outer, {}, inner, L.constant(last.extent))))
+    made = L.parallel_around(outer, {}, inner, L.constant(last.extent))
+    return L.block(*views, L.proved(made) if proved else made)
 
 
 def _across(nest: Nest, last: Axis, outer: list[Axis]) -> Axis | None:
@@ -172,9 +186,10 @@ def _crossing(nest: Nest, last: Axis, across: Axis, width: int) -> list[E.Buffer
     ]
 
 
-def lanes_of(nest: Nest, target: Target) -> int:
-    """How many lanes the widest element of a nest allows."""
-    kinds = [E.scalar_dtype(nest.store.value), *(load.dtype for load in loads(nest))]
+def lanes_of(nest: Nest, target: Target, along: Axis | None = None) -> int:
+    """How many lanes the widest element of a nest allows (of those that are read ``along`` an axis)."""
+    read = [load for load in loads(nest) if along is None or any(a is along for a in nest.depends(load))]
+    kinds = [E.scalar_dtype(nest.store.value), *(load.dtype for load in read)]
     # floats of a byte are computed in float32: a full vector of them would be four registers, which are too many
     return target.lanes(max(max(16 if dtypes.is_float(kind) else 8, dtypes.row(kind).bits) for kind in kinds))
 
@@ -184,9 +199,19 @@ def _is_conditional(value: Expr) -> bool:
     return any(isinstance(node, Expr) and is_lazy(node) for node in pre_order(value))
 
 
-def _calls_function(node: Node) -> bool:
-    """Whether a node calls a function of floats: long, with many constants, which two vectors at a time share."""
-    return isinstance(node, E.Call) and dtypes.is_float(E.scalar_dtype(node))
+def _widths(store: BufferStore, width: int, target: Target) -> tuple[int, ...]:
+    """How many elements at a time, and then of what is left. A function is a long chain of steps: a processor does not
+    look far enough ahead to find the next vector's, so several are written next to each other and share constants."""
+    kinds = [E.scalar_dtype(node) for node in pre_order(store) if isinstance(node, E.Call) and _calls_function(node)]
+    if not kinds:
+        return (width,)
+    vectors = min(target.lanes(max(32, dtypes.row(kind).bits)) for kind in kinds) * AT_A_TIME
+    return (vectors, width) if vectors > width else (width,)
+
+
+def _calls_function(call: E.Call) -> bool:
+    """Whether a call is one of a function of floats."""
+    return dtypes.is_float(E.scalar_dtype(call))
 
 
 def _constant_calls(nest: Nest, last: Axis) -> dict[int, tuple[Var, Expr]]:

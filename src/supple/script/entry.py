@@ -16,9 +16,12 @@ from typing import Any
 
 from supple.base.errors import DiagnosticError, NotSupportedError
 from supple.build.block_builder import BlockBuilder
+from supple.ir.conventions import conventions
 from supple.ir.graph import ExternFunc, Function, GlobalVar
 from supple.ir.loop import PrimFunc
 from supple.ir.module import MODULE_CALL, BaseFunc, IRModule
+from supple.ir.node import set_field
+from supple.ir.types import TupleType
 from supple.script.evaluate import Environment, Evaluator, describe
 from supple.script.forms import Form, FormCall, bind_form, check_flags, check_name
 from supple.script.graph_parser import GraphParser
@@ -28,6 +31,7 @@ from supple.script.loop_state import names_of
 from supple.script.macros import Macro
 from supple.script.signature import is_docstring
 from supple.script.source import Source, class_definition, first_line, function_definition
+from supple.verify.loops import blocks_name_no_loops_around
 from supple.verify.well_formed import check_module
 
 MODULE_FORM = "I.ir_module"
@@ -124,7 +128,8 @@ class GraphDecorator(FunctionDecorator):
         parser.signature()
         function = parser.body(BlockBuilder())
         if options.check_well_formed:
-            check(IRModule({options.name or node.name: function}))
+            symbol = function.attrs.get("global_symbol")  # by itself a function is called what it says
+            check(IRModule({symbol if isinstance(symbol, str) else options.name or node.name: function}))
         return function
 
 
@@ -228,11 +233,16 @@ def _environment(frame: types.FrameType, functions: list[types.FunctionType]) ->
 def check(mod: IRModule) -> None:
     """Refuse a module that is not well formed."""
     check_module(mod)
+    for func in mod.functions.values() if conventions().closed_blocks else ():
+        for fault in blocks_name_no_loops_around(func) if isinstance(func, PrimFunc) else ():
+            raise fault
 
 
-def read_loop_function(source: Source, node: ast.FunctionDef, env: Environment, options: LoopOptions) -> PrimFunc:
-    """The loop function of a ``def``."""
-    return LoopParser(source, env).parse(node, options.attrs(node.name), options.root_block)
+def read_loop_function(
+    source: Source, node: ast.FunctionDef, env: Environment, options: LoopOptions, module: ModuleRef | None = None
+) -> PrimFunc:
+    """The loop function of a ``def``, of a module or by itself."""
+    return LoopParser(source, env, module).parse(node, options.attrs(node.name), options.root_block)
 
 
 @dataclass
@@ -375,13 +385,18 @@ def _read_functions(
     """Loop functions first, then the signatures of graph functions, then their bodies; in the order of the text."""
     found: dict[str, BaseFunc] = dict(externals)
     module = ModuleRef(node.name, {name: GlobalVar(name) for name in externals}, infos=infos)
+    loops: list[tuple[str, _Item, LoopOptions]] = []
     for item in items:
         if item.form.name == "T.prim_func":
             options: LoopOptions = _bound(source, item, loop_options)
-            function = read_loop_function(source, item.node, env, options)
-            found[item.node.name] = function
-            module.functions[item.node.name] = GlobalVar(options.name or item.node.name, function.ty)
-            module.loops[options.name or item.node.name] = function
+            name = options.name or item.node.name
+            loops.append((name, item, options))
+            module.functions[item.node.name] = GlobalVar(name)
+            module.returns[name] = LoopParser(source, env).return_type(item.node) or TupleType(())
+    for name, item, options in loops:  # each may call the others
+        function = read_loop_function(source, item.node, env, options, module)
+        found[item.node.name] = module.loops[name] = function
+        set_field(module.functions[item.node.name], "ty", function.ty)
     graphs = [item for item in items if item.form.name == "R.function"]
     found.update(read_graph_functions(source, env, graphs, module))
     order = [*(item.node.name for item in items), *externals]

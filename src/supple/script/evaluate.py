@@ -335,12 +335,16 @@ class Evaluator:
     def _choice(self, node: ast.IfExp) -> Steps:
         condition = yield node.test
         if isinstance(condition, Expr):
-            raise self.error(
-                node,
-                "'a if c else b' needs a condition that is known while the program is read",
-                hint="write T.if_then_else(c, a, b), or T.Select to evaluate both",
-            )
+            return self.choice(condition, (yield node.body), (yield node.orelse), node)
         return (yield node.body if condition else node.orelse)
+
+    def choice(self, condition: Expr, then: Any, otherwise: Any, node: ast.IfExp) -> Any:
+        """``then if condition else otherwise`` where only the running program knows the condition."""
+        raise self.error(
+            node,
+            "'a if c else b' needs a condition that is known while the program is read",
+            hint="bind the results of an if statement's branches to one name",
+        )
 
     def _tuple(self, node: ast.Tuple | ast.List) -> Steps:
         items: list[Any] = []

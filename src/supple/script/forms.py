@@ -68,6 +68,8 @@ class DtypeForm(Form):
             return Var("v", prim_type(self.dtype))
         if self.dtype == "handle":
             element = value.dtype if isinstance(value, DtypeForm) else value
+            if element == "void":
+                return Var("v", prim_type("handle"))  # a pointer to anything
             return Var("ptr", PointerType(dtypes.check_dtype(element), scope))
         text = value.value if isinstance(value, StringImm) else value
         if isinstance(text, str):

@@ -106,17 +106,17 @@ class GraphParser(SymbolEvaluator):
 
     def vdevice(self, text: str) -> VDevice:
         """The module's virtual device that ``"kind:index:scope"`` names, or one of its own where there are none."""
-        wanted = VDevice.parse(text)
+        kind, index, scope = VDevice.parts(text)
         known = [] if self.module is None else self.module.infos.get("vdevice", [])
         if not known and conventions().joins_dataflow:
             raise TypeError(f"the module has no virtual device {text!r}: I.module_global_infos declares them")
         if not known:
-            return wanted
-        same_kind = [d for d in known if wanted.kind in ("vdevice", d.kind)]  # "vdevice:2" counts all of them
-        if wanted.vdevice_id >= len(same_kind):
+            return VDevice(kind, index, scope)
+        same_kind = [d for d in known if kind in ("vdevice", d.kind)]  # "vdevice:2" counts all of them
+        if index >= len(same_kind):
             names = [f"{d.kind}:{sum(d.kind == e.kind for e in known[:i])}" for i, d in enumerate(known)]
             raise TypeError(f"the module has no virtual device {text!r}; it has {', '.join(names)}")
-        found: VDevice = same_kind[wanted.vdevice_id]
+        found: VDevice = same_kind[index]
         return found
 
     def mesh(self, text: str) -> DeviceMesh:
@@ -164,18 +164,23 @@ class GraphParser(SymbolEvaluator):
             raise self.error(statement, "'return' needs a value", hint="return R.tuple() for nothing")
         try:
             value = self.value(self.evaluate(statement.value), statement.value)
+            if conventions().binds_values and isinstance(statement.value, ast.Call) and isinstance(value, Var):
+                value = self.builder.emit(value)  # a macro's
             return self.builder.end_function(value, self.span(statement.value))
         except Exception as error:
             made = self.convert(error, statement.value)
             raise made from made.__cause__
 
-    def statement(self, statement: ast.stmt) -> None:
-        """Read one statement."""
+    def statement(self, statement: ast.stmt, result: str | None = None) -> None:
+        """Read one statement; ``result`` is what the value of an ``if`` is called, other than in the program."""
         method = _STATEMENTS.get(type(statement))
         if method is None:
             self.refuse(statement, "a graph function")
         try:
-            method(self, statement)
+            if isinstance(statement, ast.If):
+                self._if(statement, result)
+            else:
+                method(self, statement)
         except Exception as error:
             made = self.convert(error, statement)
             raise made from made.__cause__
@@ -298,7 +303,10 @@ class GraphParser(SymbolEvaluator):
                 raise self.error(statement, "R.match_cast gives a new variable", hint="x = R.match_cast(value, type)")
             raise self.error(statement, f"{value.form.name} cannot stand alone")
         if isinstance(value, Call) or (isinstance(value, Tuple) and not value.fields):
-            self.builder.emit(value, "_", None, None, self.span(statement))
+            bound = self.builder.emit(value, "_", None, None, self.span(statement))
+            if conventions().binds_values and not (isinstance(bound.ty, TupleType) and not bound.ty.fields):
+                message = f"a value of type {bound.ty} is bound to no name"
+                raise self.error(statement, message, hint="give it a name: x = ..., or _ = ...", rule="unused")
         elif value is not None:
             raise self.error(statement, "the expression has no effect", hint="give it a name: x = ...")
 
@@ -335,8 +343,8 @@ class GraphParser(SymbolEvaluator):
         local = self.scopes.pop()
         self.in_dataflow = False
         self.outputs = {}
-        if len(statement.body) == 1:
-            self.builder.close_block(DataflowBlock)  # nothing but R.output(): an empty block
+        if len(statement.body) == 1 and not conventions().joins_dataflow:
+            self.builder.close_block(DataflowBlock)  # nothing but R.output(): an empty block, which Relax leaves out
         self.builder.end_dataflow()
         for name, value in local.items():
             if name in outputs or not isinstance(value, Var) or is_scalar(value):
@@ -398,7 +406,7 @@ class GraphParser(SymbolEvaluator):
         found = self.evaluate(function)
         return statement.value if isinstance(found, Form) and found.name == "R.output" else None
 
-    def _if(self, statement: ast.If) -> None:
+    def _if(self, statement: ast.If, hint: str | None = None) -> None:
         condition = self.evaluate(statement.test)
         if not isinstance(condition, Expr):  # known while reading: only the chosen branch is read
             for inner in statement.body if condition else statement.orelse:
@@ -419,7 +427,8 @@ class GraphParser(SymbolEvaluator):
                 actual=repr(else_name.id),
                 rule="if",
             )
-        var = self.builder.emit_if(condition, then, other, then_name.id, self.span(statement.test), declared)
+        called = then_name.id if hint is None else hint
+        var = self.builder.emit_if(condition, then, other, called, self.span(statement.test), declared)
         self.define(then_name.id, var)
 
     def _declared_result(self, statement: ast.If) -> Type | None:
@@ -451,7 +460,7 @@ class GraphParser(SymbolEvaluator):
                 made = self.convert(error, last)
                 raise made from made.__cause__
         else:
-            self.statement(last)
+            self.statement(last, f"{name.id}_{which}")
             value = self.lookup(name.id)
         self.scopes.pop()
         return name, self.builder.end_branch(value, self.span(last))
@@ -555,7 +564,10 @@ class GraphParser(SymbolEvaluator):
         if isinstance(function, GlobalVar):
             return self.call_value(function, args, kwargs, node)
         if isinstance(function, Macro):
-            return expand(self, function, args, kwargs, node)
+            made = expand(self, function, args, kwargs, node)
+            if conventions().binds_values and isinstance(made, Expr) and not isinstance(made, Var):
+                return self.builder.emit(made, "", None, None, self.span(node))
+            return made
         if isinstance(function, Op):
             for position, param in enumerate(function.params):
                 find = {"dst_vdevice": self.vdevice, "device_mesh": self.mesh}.get(param.name)

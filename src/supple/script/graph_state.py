@@ -10,6 +10,7 @@ from typing import Any
 from supple.base.errors import TypeCheckError
 from supple.ir.graph import GlobalVar
 from supple.ir.loop import PrimFunc
+from supple.ir.node import Type
 from supple.script.evaluate import describe
 from supple.script.forms import check_flags, check_name
 from supple.script.loop_state import plain
@@ -23,6 +24,7 @@ class ModuleRef:
     functions: dict[str, GlobalVar] = field(default_factory=dict)
     loops: dict[Any, PrimFunc] = field(default_factory=dict)
     infos: dict[str, Any] = field(default_factory=dict)  # the module's global infos
+    returns: dict[str, Type] = field(default_factory=dict)  # what its loop functions return
     resolve: Callable[[str], GlobalVar | None] = lambda name: None  # reads a function whose type must be deduced
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from supple.base.errors import NotSupportedError, TypeCheckError
 from supple.base.source import Span
+from supple.ir.conventions import conventions
 from supple.ir.expr import (
     BufferLoad,
     IntImm,
@@ -70,7 +71,7 @@ def make_buffer_type(
         None if elem_offset is None else p.dimension(elem_offset),
         data,
         64 if align <= 0 else align,
-        1 if offset_factor <= 0 else offset_factor,
+        max(offset_factor, 0),
     )
 
 
@@ -187,7 +188,7 @@ def alloc_buffer(
             p.block.allocs.append(buffer)
             return buffer
         made = AllocBuffer(buffer, notes, span=span)
-        if directly:
+        if directly and not conventions().allocates_in_place:
             p.block.provisional.append(made)
         p.emit(made)
         return buffer
@@ -205,6 +206,18 @@ def _scoped(scope_name: str) -> Callable[..., Declaration]:
 alloc_local, alloc_shared = _scoped("local"), _scoped("shared")
 
 
+def alloc_scalar(p: LoopState, dtype: Any = "float32", scope: str = "local") -> Declaration:
+    """A buffer of one element, which its name stands for."""
+    ty = BufferType((const(1, "int32"),), as_dtype(dtype, "dtype"), as_name(scope, "scope"))
+
+    def make(name: str, span: Span | None) -> BufferLoad:
+        buffer = Var(name, ty, span=span)
+        p.emit(AllocBuffer(buffer, span=span))
+        return p.define_cell(buffer)
+
+    return Declaration(make)
+
+
 def _in_block(p: LoopState, buffer: Var, span: Span | None) -> None:
     """Storage of the block around."""
     p.block.allocs.append(buffer)
@@ -212,7 +225,8 @@ def _in_block(p: LoopState, buffer: Var, span: Span | None) -> None:
 
 def _as_view(p: LoopState, buffer: Var, span: Span | None) -> None:
     """A view of existing storage; without ``data`` it is storage of its own."""
-    p.emit(DeclBuffer(buffer, buffer_type(buffer).data, span=span))
+    data = buffer_type(buffer).data
+    p.emit(AllocBuffer(buffer, span=span) if data is None else DeclBuffer(buffer, data, span=span))
 
 
 sblock_alloc_buffer, decl_buffer = _declaring(_in_block), _declaring(_as_view)

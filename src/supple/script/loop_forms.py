@@ -41,10 +41,11 @@ from supple.ir.node import Expr, Stmt
 from supple.ir.region import distance
 from supple.ir.types import prim_type
 from supple.script.evaluate import describe
-from supple.script.forms import Declaration, EnvThread, add_attrs, as_dtype, as_name
+from supple.script.forms import Declaration, EnvThread, FormCall, add_attrs, as_dtype, as_name
 from supple.script.loop_buffers import (
     alloc_buffer,
     alloc_local,
+    alloc_scalar,
     alloc_shared,
     as_index,
     decl_buffer,
@@ -282,7 +283,9 @@ def _func_attr(p: LoopState, attrs: Any) -> None:
     add_attrs(p.attrs, p.said_attrs, names_of(attrs, "T.func_attr"), "T.func_attr")
 
 
-def _evaluate(p: LoopState, value: Any) -> Stmt:
+def _evaluate(p: LoopState, value: Any) -> Stmt | None:
+    if isinstance(value, FormCall) and value.form.name in ("T.break_loop", "T.continue_loop"):
+        return STATEMENTS[value.form.name](p)
     return Evaluate(value if isinstance(value, Expr) else as_expr(value, "int32" if isinstance(value, int) else None))
 
 
@@ -354,8 +357,26 @@ def _ret(p: LoopState, value: Any = None) -> Stmt:
     return Return(None if value is None else as_expr(value, "int32" if isinstance(value, int) else None))
 
 
-def _assert_statement(p: LoopState, condition: Any, message: Any = "") -> Stmt:
-    return AssertStmt(as_expr(condition), as_name(message, "T.Assert"))
+def assertion(condition: Expr, said: Any) -> AssertStmt:
+    """The statement of ``assert condition, said``: a message, or ``(kind, [parts of the message])``."""
+    if isinstance(said, tuple) and len(said) == 2 and isinstance(said[1], (list, tuple)):
+        parts = tuple(as_name(part, "assert's message") for part in said[1])
+        return AssertStmt(condition, parts, as_name(said[0], "the kind of an assertion"))
+    return AssertStmt(condition, (as_name(said, "assert's message"),))
+
+
+def _assert_statement(p: LoopState, condition: Any, message: Any = "", error_kind: Any = "RuntimeError") -> Stmt:
+    return assertion(as_expr(condition), (error_kind, message if isinstance(message, (list, tuple)) else [message]))
+
+
+def _with_assert(
+    p: LoopState, target: AsName | None, condition: Any, message: Any = "", error_kind: Any = "RuntimeError"
+) -> Scope:
+    p.emit(_assert_statement(p, condition, message, error_kind))
+    body = yield None
+    for statement in body.seq if isinstance(body, SeqStmt) else (body,):
+        p.emit(statement)
+    return None
 
 
 STATEMENTS: dict[str, Callable[..., Stmt | None]] = {
@@ -404,9 +425,13 @@ def _with_sblock(p: LoopState, target: AsName | None, name: Any = "", no_realize
 
 
 def finish_block(info: BlockInfo, body: Stmt, is_root: bool = False) -> Stmt:
-    """The block with the regions that were not given filled in."""
+    """The block with the regions that were not given filled in; a function's root block has none unless it says so."""
     reads, writes = info.reads, info.writes
-    if is_root and reads is None and writes is None:
+    if (
+        (is_root or (info.name == "root" and info.depth == 1 and not info.iter_vars))
+        and reads is None
+        and writes is None
+    ):
         reads, writes = [], []
     if reads is None or writes is None:
         found_reads, found_writes = infer_regions(body, info.init, info.allocs, info.matches)
@@ -469,6 +494,7 @@ def _with_let(p: LoopState, target: AsName | None, value: Any, dtype: Any = None
 SCOPES: dict[str, Callable[..., Scope]] = {
     "T.sblock": _with_sblock,
     "T.init": _with_init,
+    "T.Assert": _with_assert,
     "T.attr": _with_attr,
     "T.seq": _with_seq,
     "T.LetStmt": _with_let,
@@ -532,5 +558,6 @@ VALUES: dict[str, Callable[..., Any]] = {
     "T.Range": _range_node,
     "T.env_thread": _env_thread,
     "T.alloc_local": alloc_local,
+    "T.alloc_scalar": alloc_scalar,
     "T.alloc_shared": alloc_shared,
 }

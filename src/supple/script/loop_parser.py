@@ -12,10 +12,12 @@ import numpy as np
 from supple.base import dtypes
 from supple.base.errors import NotSupportedError, TypeCheckError
 from supple.base.registry import did_you_mean
+from supple.ir.conventions import conventions, users_formula
 from supple.ir.expr import (
     Broadcast,
     BufferLoad,
     Call,
+    FloatImm,
     Var,
     as_expr,
     cast,
@@ -24,9 +26,10 @@ from supple.ir.expr import (
     is_scalar,
     scalar_dtype,
 )
+from supple.ir.graph import GlobalVar
+from supple.ir.intrinsics import intrinsic
 from supple.ir.loop import (
     AllocBuffer,
-    AssertStmt,
     Bind,
     Break,
     BufferStore,
@@ -42,7 +45,8 @@ from supple.ir.node import Expr, Stmt, Type
 from supple.ir.types import BufferType, PointerType, PrimType, prim_type
 from supple.script.cells import changing_names
 from supple.script.evaluate import Environment, describe
-from supple.script.forms import Declaration, DtypeForm, Form, FormCall, Fresh, as_name
+from supple.script.forms import Declaration, DtypeForm, Form, FormCall, Fresh
+from supple.script.graph_state import ModuleRef
 from supple.script.loop_buffers import buffer_from, buffer_view, region_index, store_index
 from supple.script.loop_forms import (
     ASSIGNABLE,
@@ -51,6 +55,7 @@ from supple.script.loop_forms import (
     SCOPES,
     STATEMENTS,
     VALUES,
+    assertion,
     finish_scope,
     launch_as,
     nested_loops,
@@ -73,22 +78,29 @@ class LoopParser(LoopState):
 
     literal_dtype = "int32"
 
-    def __init__(self, source: Source, env: Environment) -> None:
+    def __init__(self, source: Source, env: Environment, module: ModuleRef | None = None) -> None:
         super().__init__(source, env)
         self.add_root = True
+        self.module = module
+        if module is not None:
+            self.define(module.name, module)
 
     # ------------------------------------------------------------------------------------------------ the function
 
     def parse(self, node: ast.FunctionDef, attrs: dict[str, Any], root_block: bool = True) -> PrimFunc:
         """The loop function of a ``def``; ``attrs`` are those that its decorator says. Blocks get a root block around
         them unless ``root_block`` is false."""
+        with users_formula():
+            return self._parse(node, attrs, root_block)
+
+    def _parse(self, node: ast.FunctionDef, attrs: dict[str, Any], root_block: bool) -> PrimFunc:
         self.attrs, self.said_attrs = dict(attrs), set()
         self.add_root = root_block
         self.declared = declared_symbols(node.body)
         self.changing = changing_names(node.body)
         self._signature(node)
         body = self._root(node)
-        ret_ty = self._return_type(node)
+        ret_ty = self.return_type(node)
         params = tuple(self.matched.get(id(p), p) for p in self.params)
         return PrimFunc(params, body, ret_ty, self.attrs, span=self.source.name_span(node))
 
@@ -106,6 +118,7 @@ class LoopParser(LoopState):
                 made[arg.arg] = param
                 if isinstance(param.ty, PrimType) and dtypes.is_int(param.ty.dtype):
                     self.symbols[arg.arg] = param
+                    self.define(arg.arg, param)  # hides what the program captures under that name
         values.sort(key=lambda item: args.index(item[0]))
         for arg, value in values:
             if arg.arg not in made:
@@ -132,7 +145,7 @@ class LoopParser(LoopState):
             return Var(arg.arg, prim_type(value.dtype), span=span)
         if isinstance(value, Fresh):
             return Var(arg.arg, prim_type(value.dtype), span=span)
-        if isinstance(value, Var) and isinstance(value.ty, PointerType):
+        if isinstance(value, Var) and not is_buffer(value):  # T.handle("float32")
             return Var(arg.arg, value.ty, span=span)
         if isinstance(value, PrimType):
             return Var(arg.arg, value, span=span)
@@ -150,7 +163,8 @@ class LoopParser(LoopState):
             describe(value),
         )
 
-    def _return_type(self, node: ast.FunctionDef) -> Type | None:
+    def return_type(self, node: ast.FunctionDef) -> Type | None:
+        """What a loop function returns; None for nothing."""
         if node.returns is None or (isinstance(node.returns, ast.Constant) and node.returns.value is None):
             return None
         value = self.evaluate(unquote(self, node.returns))
@@ -221,10 +235,7 @@ class LoopParser(LoopState):
     def _assert(self, statement: ast.Assert) -> None:
         condition = self.as_bool(self.evaluate(statement.test), statement.test)
         given = "" if statement.msg is None else self.evaluate(statement.msg)
-        if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], (list, tuple)):
-            given = "".join(as_name(part, "assert's message") for part in given[1])  # (kind, parts)
-        message = as_name(given, "assert's message")
-        self.emit(AssertStmt(condition, message), statement)
+        self.emit(assertion(condition, given), statement)
 
     def _if(self, statement: ast.If) -> None:
         clauses: list[tuple[ast.If, Expr, Stmt]] = []  # an elif chain is a loop here: it may be long
@@ -266,23 +277,45 @@ class LoopParser(LoopState):
         if statement.orelse:
             raise NotSupportedError("'else' of a loop is not supported", self.span(statement.orelse[0]))
         spec = self._loops(statement.iter)
-        targets = statement.target.elts if isinstance(statement.target, ast.Tuple) else [statement.target]
-        if len(targets) != len(spec.ranges):
-            raise self.error(
-                statement.target,
-                f"{len(spec.ranges)} loops, but {len(targets)} loop variables",
-                expected=f"{len(spec.ranges)} names",
-                actual=f"{len(targets)}",
-            )
         with self.scope():
             loops: list[tuple[Var, LoopRange]] = []
-            for target, extent in zip(targets, spec.ranges):
-                if not isinstance(target, ast.Name):
-                    raise self.error(target, "a loop variable must be a name")
+            for target, ranges, several in self._targets(statement.target, spec.ranges):
                 self._check_rebinding(target)
-                loops.append((self.loop_variable(spec, extent, AsName(target.id, self.span(target))), extent))
+                span, made = self.span(target), []
+                for position, extent in enumerate(ranges):
+                    name = f"{target.id}_{position}" if several else target.id
+                    made.append(self.loop_variable(spec, extent, AsName(name, span)))
+                loops += zip(made, ranges)
+                if several:
+                    self.define(target.id, tuple(made))
             body = self.body(statement.body)
         self.emit(nested_loops(spec, loops, body, self.span(statement.iter)))
+
+    def _targets(self, node: ast.expr, ranges: list[LoopRange]) -> list[tuple[ast.Name, list[LoopRange], bool]]:
+        """The names of a loop's header, each with its ranges, and whether it stands for all of them as a tuple: one
+        name for several loops, or one with a star."""
+        targets: list[ast.expr] = list(node.elts) if isinstance(node, ast.Tuple) else [node]
+        starred = [n for n, target in enumerate(targets) if isinstance(target, ast.Starred)]
+        whole = not isinstance(node, ast.Tuple) and len(ranges) > 1
+        rest = len(ranges) - len(targets) + 1
+        if len(starred) > 1 or (rest < 0 if starred else rest != 1 and not whole):
+            raise self.error(
+                node,
+                f"{len(ranges)} loops, but {len(targets)} loop variables",
+                expected=f"{len(ranges)} names",
+                actual=f"{len(targets)}",
+            )
+        found: list[tuple[ast.Name, list[LoopRange], bool]] = []
+        start = 0
+        for target in targets:
+            several = isinstance(target, ast.Starred) or whole
+            name = target.value if isinstance(target, ast.Starred) else target
+            if not isinstance(name, ast.Name):
+                raise self.error(target, "a loop variable must be a name")
+            stop = start + (rest if several else 1)
+            found.append((name, ranges[start:stop], several))
+            start = stop
+        return found
 
     def _loops(self, node: ast.expr) -> LoopSpec:
         if isinstance(node, ast.Call) and self._is_range(node.func):
@@ -402,7 +435,7 @@ class LoopParser(LoopState):
         elif isinstance(value, (bool, int, float)):
             self.let(target, self.scalar(value, node))
         elif isinstance(value, FormCall) and value.form.name in ASSIGNABLE:
-            self.let(target, self.bind(value, ASSIGNABLE[value.form.name], node))
+            self.let(target, self.bind(value, ASSIGNABLE[value.form.name], node), stays=True)
         elif isinstance(value, FormCall) and value.form.name == "T.launch_thread":
             named = AsName(target.id, span)
             self.bind(FormCall(value.form, (named, *value.args), value.kwargs), launch_as, node)
@@ -415,26 +448,25 @@ class LoopParser(LoopState):
                 self._check_rebinding(target)
             self.define(target.id, value)
 
-    def let(self, target: ast.Name, value: Expr, dtype: str | None = None) -> None:
+    def let(self, target: ast.Name, value: Expr, dtype: str | None = None, stays: bool = False) -> None:
         """Bind a name to a scalar for the statements that follow; one that changes is a buffer of one element."""
-        if target.id in self.changing:
-            self._set_cell(target, value, dtype or scalar_dtype(value))
+        wanted = dtype or scalar_dtype(value)
+        number = dtypes.lanes(wanted) == 1 and wanted != "handle"
+        named = number and conventions().names_are_cells and not stays and self.block.depth == 0
+        if named or target.id in self.changing or self._cell(target.id) is not None:
+            self._set_cell(target, value, wanted)
             return
         self._check_rebinding(target)
-        var = Var(target.id, prim_type(dtype or scalar_dtype(value)), span=self.span(target))
+        var = Var(target.id, prim_type(wanted), span=self.span(target))
         self.define(target.id, var)
         self.emit(Bind(var, value), target)
 
     def _set_cell(self, target: ast.Name, value: Expr, dtype: str) -> None:
-        span, at = self.span(target), (const(0, "int32"),)
-        cell = next((s[target.id] for s in reversed(self.scopes) if target.id in s), None)
-        if not (isinstance(cell, BufferLoad) and id(cell) in self.cells):
-            self._check_rebinding(target)
-            buffer = Var(target.id, BufferType((const(1, "int32"),), dtype, "local"), span=span)
-            cell = BufferLoad(buffer, at, span=span)
-            self.cells[id(cell)] = cell
-            self.define(target.id, cell)
-            self.emit(AllocBuffer(buffer), target)
+        cell = self._cell(target.id)
+        if cell is None:
+            cell = self._new_cell(target, dtype)
+        if conventions().names_are_cells and not isinstance(value, FloatImm):  # converted, as what a buffer stores is
+            value = cast(scalar_dtype(cell), value)
         if scalar_dtype(value) != scalar_dtype(cell):
             raise self.error(
                 target,
@@ -444,7 +476,19 @@ class LoopParser(LoopState):
                 hint=f'convert the value: T.Cast("{scalar_dtype(cell)}", value)',
                 rule="store_dtype",
             )
-        self.emit(BufferStore(cell.buffer, value, at), target)
+        self.emit(BufferStore(cell.buffer, value, (const(0, "int32"),)), target)
+
+    def _cell(self, name: str) -> BufferLoad | None:
+        """The element that a name stands for, if it is one that changes."""
+        found = next((s[name] for s in reversed(self.scopes) if name in s), None)
+        return found if isinstance(found, BufferLoad) and id(found) in self.cells else None
+
+    def _new_cell(self, target: ast.Name, dtype: str) -> BufferLoad:
+        self._check_rebinding(target)
+        span = self.span(target)
+        buffer = Var(target.id, BufferType((const(1, "int32"),), dtype, "local"), span=span)
+        self.emit(AllocBuffer(buffer), target)
+        return self.define_cell(buffer)
 
     def _check_rebinding(self, target: ast.Name) -> None:
         """In Python an inner assignment would change the outer name; here it would not: refuse what reads so."""
@@ -480,20 +524,26 @@ class LoopParser(LoopState):
         return found
 
     def _annotated(self, statement: ast.AnnAssign) -> None:
-        if statement.value is None or not isinstance(statement.target, ast.Name):
-            raise self.error(statement, "an annotated name needs a value: x: T.let = value")
+        if not isinstance(statement.target, ast.Name):
+            raise self.error(statement, "only names are annotated: x: T.let = value")
         annotation = self.evaluate(unquote(self, statement.annotation))
+        if statement.value is None:
+            if not isinstance(annotation, DtypeForm):
+                raise self.error(statement, "an annotated name needs a value: x: T.let = value")
+            self._new_cell(statement.target, annotation.dtype)  # a value comes later
+            return
         value = self.evaluate(statement.value)
-        if isinstance(annotation, FormCall) and annotation.form.name == "T.let" and annotation.args:
+        stays = isinstance(annotation, FormCall) and annotation.form.name == "T.let" and bool(annotation.args)
+        if stays:
             annotation = annotation.args[0]
         if isinstance(value, FormCall) and value.form.name in ASSIGNABLE:
             value = self.bind(value, ASSIGNABLE[value.form.name], statement.value)
         if isinstance(annotation, Form) and annotation.name == "T.let":
-            self.let(statement.target, self.scalar(value, statement.value))
+            self.let(statement.target, self.scalar(value, statement.value), stays=True)
         elif isinstance(annotation, DtypeForm):
             number = isinstance(value, (bool, int, float))
             given = annotation(value) if number else self.scalar(value, statement.value)
-            self.let(statement.target, cast(annotation.dtype, given))
+            self.let(statement.target, cast(annotation.dtype, given), stays=stays)
         else:
             raise self.error(
                 statement.annotation,
@@ -556,6 +606,9 @@ class LoopParser(LoopState):
 
     # --------------------------------------------------------------------------------------- expressions of this level
 
+    def choice(self, condition: Expr, then: Any, otherwise: Any, node: ast.IfExp) -> Any:
+        return intrinsic("if_then_else", self.as_bool(condition, node.test), then, otherwise)
+
     def form(self, call: FormCall, node: ast.Call) -> Any:
         handler = VALUES.get(call.form.name)
         if handler is None:
@@ -566,7 +619,17 @@ class LoopParser(LoopState):
     def call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], node: ast.Call) -> Any:
         if isinstance(function, Macro):
             return expand(self, function, args, kwargs, node)
+        if isinstance(function, GlobalVar):
+            return self._call_function(function, args, kwargs, node)
         return super().call(function, args, kwargs, node)
+
+    def _call_function(self, function: GlobalVar, args: tuple[Any, ...], kwargs: Any, node: ast.Call) -> Expr:
+        """The call of another loop function of the module."""
+        if kwargs:
+            raise self.error(node, "functions of the program take positional arguments only")
+        assert self.module is not None
+        operands = tuple(a if is_buffer(a) else self.scalar(a, n) for a, n in zip(args, node.args, strict=True))
+        return Call(function, operands, ty=self.module.returns[function.name_hint])
 
     def _definition(self, statement: ast.FunctionDef) -> None:
         """A macro inside of a function."""
@@ -581,6 +644,13 @@ class LoopParser(LoopState):
         raise self.error(self.source.name_span(statement), "a function inside of a loop function needs @T.inline")
 
     def attribute(self, value: Any, node: ast.Attribute) -> Any:
+        if isinstance(value, ModuleRef):
+            found = value.functions.get(node.attr)
+            if found is None or found.name_hint not in value.returns:
+                hint = did_you_mean(node.attr, value.returns).removeprefix("; ") or None
+                message = f"the module {value.name} has no loop function {node.attr!r}"
+                raise self.error(node, message, hint=hint, rule="undefined")
+            return found
         if isinstance(value, Var) and is_buffer(value) and node.attr == "data":
             data = buffer_type(value).data
             return value if data is None else data

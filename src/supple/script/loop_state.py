@@ -126,8 +126,8 @@ class Suite:
 
 def join(statements: list[Stmt]) -> Stmt:
     """Several statements as one, without flattening: text that spells out a nested sequence keeps it."""
-    if len(statements) > 1 and conventions().drops_zeros:
-        statements = [s for s in statements if not _is_zero(s)] or statements[:1]
+    if conventions().drops_zeros:
+        statements = [s for s in statements if not _is_zero(s)] or [Evaluate(const(0, "int32"))]
     return statements[0] if len(statements) == 1 else SeqStmt(tuple(statements))
 
 
@@ -188,6 +188,13 @@ class LoopState(SymbolEvaluator):
         self.define(target.name, var)
         self.ranges[id(var)] = (extent.min, extent.extent)
         return var
+
+    def define_cell(self, buffer: Var) -> BufferLoad:
+        """The only element of a buffer, which its name stands for from here on."""
+        cell = BufferLoad(buffer, (const(0, "int32"),), span=buffer.span)
+        self.cells[id(cell)] = cell
+        self.define(buffer.name, cell)
+        return cell
 
     def launched_as(self, thread: Any) -> Var | None:
         """The loop variable of a thread axis that is one before it is launched; None where launching makes it."""

@@ -198,9 +198,12 @@ assert_op = _builder("assert_op")
 linear = _forms.BUILDERS["linear"]
 
 
-def call_packed(func: _Value, *args: _Value, ty_args: _Value = None, sinfo_args: _Value = None) -> Call:
-    """Call a registered function, which may have effects: ``R.call_packed("name", x, ty_args=...)``."""
-    return _calls.call_packed(func, *args, ty_args=_one("call_packed", ty_args, sinfo_args))
+def call_packed(
+    func: _Value, *args: _Value, ty_args: _Value = None, sinfo_args: _Value = None, **attrs: _Value
+) -> Call:
+    """Call a registered function, which may have effects: ``R.call_packed("name", x, ty_args=...)``. ``attrs`` are
+    notes for passes."""
+    return _calls.call_packed(func, *args, ty_args=_one("call_packed", ty_args, sinfo_args), **attrs)
 
 
 def call_pure_packed(func: _Value, *args: _Value, ty_args: _Value = None, sinfo_args: _Value = None) -> Call:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -16,6 +17,8 @@ from supple.ir.types import prim_type
 from supple.script.evaluate import Environment, Evaluator
 from supple.script.forms import Fresh, MetaVar
 from supple.script.source import Source, parse_python
+
+_NAME = re.compile(r"[^\W\d]\w*")
 
 
 def declared_symbols(body: list[ast.stmt]) -> dict[str, str]:
@@ -54,8 +57,8 @@ class SymbolEvaluator(Evaluator):
         """Note the names that a signature's annotations mention as text: there they may also stand without quotes."""
         for annotation in annotations:
             for node in ast.walk(annotation) if annotation is not None else ():
-                if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
-                    self.quoted.add(node.value)
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    self.quoted.update(_NAME.findall(node.value))
 
     def symbol(self, name: str, place: Span | None = None) -> Var:
         """The function's symbol of that name, made at its first use in the signature."""

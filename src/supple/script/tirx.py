@@ -66,6 +66,7 @@ continue_loop = Form("T.continue_loop", "Go on with the innermost loop: continue
 Return = Form("T.Return", "Leave the function with a value.")
 alloc_local = Form("T.alloc_local", "An intermediate buffer in scope 'local'.")
 alloc_shared = Form("T.alloc_shared", "An intermediate buffer in scope 'shared'.")
+alloc_scalar = Form("T.alloc_scalar", "A number that changes: x = T.alloc_scalar('float32').")
 inline = MacroForm("T.inline", "A function whose statements are read where it is called.")
 macro = MacroForm("T.macro", "A function whose statements are read where it is called.")
 Range = Form("T.Range", "A range by its first value and extent.")
@@ -228,9 +229,14 @@ def infinity(dtype: Any) -> Expr:
     return _intrinsics.infinity(as_dtype(dtype, "T.infinity"))
 
 
+def _result(dtype: Any, what: str) -> str:
+    """What a call of a function by name gives: a dtype, or ``"void"``."""
+    return "void" if dtype == "void" else as_dtype(dtype, what)
+
+
 def call_extern(dtype: Any, name: Any, *args: ExprLike) -> Expr:
     """A call of a native function: ``T.call_extern("int32", "name", a, b)``."""
-    return _intrinsics.call_extern("call_extern", as_dtype(dtype, "T.call_extern"), name, *args)
+    return _intrinsics.call_extern("call_extern", _result(dtype, "T.call_extern"), name, *args)
 
 
 def call_intrin(dtype: Any, func_name: Any, *args: Any) -> Expr:
@@ -242,7 +248,7 @@ def call_intrin(dtype: Any, func_name: Any, *args: Any) -> Expr:
 
 def call_pure_extern(dtype: Any, name: Any, *args: ExprLike) -> Expr:
     """A call of a native function without effects."""
-    return _intrinsics.call_extern("call_pure_extern", as_dtype(dtype, "T.call_pure_extern"), name, *args)
+    return _intrinsics.call_extern("call_pure_extern", _result(dtype, "T.call_pure_extern"), name, *args)
 
 
 def call_packed(name: Any, *args: ExprLike, dtype: Any = "int32") -> Expr:

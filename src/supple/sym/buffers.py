@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from supple.base import dtypes
-from supple.base.errors import NotSupportedError
 from supple.ir import expr as E
 from supple.ir.expr import BufferLoad, Ramp, Var, as_expr, const, scalar_dtype
+from supple.ir.intrinsics import opaque
 from supple.ir.loop import Buffer, BufferStore
 from supple.ir.node import METHODS, Expr
 from supple.ir.types import BufferType
@@ -95,14 +95,37 @@ def flattened(of: Var) -> Var:
     return Buffer(of.name, (Analyzer().simplify(size),), ty.dtype, ty.scope, **more)
 
 
-def access_ptr(of: Var, access_mask: Any, ptr_type: str) -> NoReturn:
-    """Refused: a buffer is no pointer here."""
-    buffer_type_of(of, "access_ptr")
-    raise NotSupportedError(
-        f"{of.name}.access_ptr: a buffer has no pointer of its own",
-        hint=f"T.address_of({of.name}[...]) is the address of an element",
-        rule="access_ptr",
+_ACCESS = {"r": 1, "w": 2, "rw": 3, "wr": 3}
+
+
+def access_ptr(of: Var, access_mask: Any, content_lanes: int, offset: Any, extent: Any) -> Expr:
+    """``T.tvm_access_ptr(...)`` of the elements from ``offset`` on, in vectors of ``content_lanes``.
+
+    Raises ``ValueError`` for an access that is not made of ``r`` and ``w``.
+    """
+    ty = buffer_type_of(of, "access_ptr")
+    mask = _ACCESS.get(access_mask) if isinstance(access_mask, str) else access_mask
+    if isinstance(mask, bool) or not isinstance(mask, int):
+        raise ValueError(f"{of.name}.access_ptr: unknown access {access_mask!r}; it is 'r', 'w' or 'rw'")
+    if extent is None:
+        size: Any = E.Mul(ty.strides[0], ty.shape[0]) if ty.strides else _size(ty)
+        extent = size - offset
+    begin = elem_offset(of) + offset
+    if content_lanes > 1:
+        extent, begin = extent // content_lanes, begin // content_lanes
+    kind = opaque("type_annotation", dtypes.vector(ty.dtype, content_lanes))
+    data = of if ty.data is None else ty.data
+    simplify = Analyzer().simplify
+    return opaque(
+        "tvm_access_ptr", kind, data, simplify(as_expr(begin, "int32")), simplify(as_expr(extent, "int32")), mask
     )
+
+
+def _size(ty: BufferType) -> Expr:
+    size: Expr = const(1, "int32")
+    for dim in ty.shape:
+        size = E.Mul(size, dim)
+    return size
 
 
 METHODS["buffer.type"] = buffer_type_of

@@ -11,22 +11,24 @@ import math
 from collections.abc import Iterable
 
 from supple.sym import poly as P
-from supple.sym.facts import FactBounds, Facts
-from supple.sym.poly import Monomial, Poly
+from supple.sym.facts import Facts
+from supple.sym.poly import Bounds, Monomial, Poly
 
 MAX_CONSTRAINTS = 160
 MAX_UNKNOWNS = 24
 MAX_CASES = 6
 
 
-def prove_non_negative(goal: Poly, facts: Facts, bounds: FactBounds, cases: int = MAX_CASES) -> bool:
+def prove_non_negative(goal: Poly, facts: Facts, bounds: Bounds, cases: int = MAX_CASES) -> bool:
     """Whether ``goal >= 0`` follows. A minimum or maximum that stands in the way is split into its two cases."""
     if bounds.of(goal)[0] >= 0:
         return True
     return _by_cases(goal, list(facts.non_negative), bounds, cases)
 
 
-def _by_cases(goal: Poly, known: list[Poly], bounds: FactBounds, cases: int) -> bool:
+def _by_cases(goal: Poly, known: list[Poly], bounds: Bounds, cases: int) -> bool:
+    if any(fact.constant is not None and fact.constant < 0 for fact in known):
+        return True  # this case does not happen
     if _refuted([P.ZERO - goal - P.ONE, *_relevant(goal, known, bounds)]):
         return True
     if cases <= 0:
@@ -38,7 +40,12 @@ def _by_cases(goal: Poly, known: list[Poly], bounds: FactBounds, cases: int) -> 
         a, b = atom.args
         small, large = (a, b) if atom.kind == "min" else (b, a)
         return all(
-            _by_cases(replace_atom(goal, identifier, chosen), [*known, fact], bounds, cases // 2)
+            _by_cases(
+                replace_atom(goal, identifier, chosen),
+                [*(replace_atom(k, identifier, chosen) for k in known), fact],
+                bounds,
+                cases // 2,
+            )
             for chosen, fact in ((a, large - small), (b, small - large))
         )
     return False
@@ -55,7 +62,7 @@ def replace_atom(p: Poly, identifier: int, by: Poly) -> Poly:
     return result
 
 
-def _relevant(goal: Poly, known: list[Poly], bounds: FactBounds) -> list[Poly]:
+def _relevant(goal: Poly, known: list[Poly], bounds: Bounds) -> list[Poly]:
     """What is known of the unknowns of the goal, and of those that such facts bring in."""
     constraints: list[Poly] = []
     unknowns: set[Monomial] = set()
@@ -81,14 +88,14 @@ def _relevant(goal: Poly, known: list[Poly], bounds: FactBounds) -> list[Poly]:
     return constraints[:MAX_CONSTRAINTS]
 
 
-def _interval(monomial: Monomial, bounds: FactBounds) -> list[Poly]:
+def _interval(monomial: Monomial, bounds: Bounds) -> list[Poly]:
     term = Poly({monomial: 1})
     low, high = bounds.of(term)
     found = [] if math.isinf(low) else [term - P.constant(int(low))]
     return found if math.isinf(high) else [*found, P.constant(int(high)) - term]
 
 
-def _definition(identifier: int, bounds: FactBounds) -> list[Poly]:
+def _definition(identifier: int, bounds: Bounds) -> list[Poly]:
     """What an atom is by its definition: ``c * (x // c) <= x < c * (x // c) + c``, ``min(x, y) <= x``..."""
     atom = P.atom_of(identifier)
     term = Poly({(identifier,): 1})
@@ -110,7 +117,7 @@ def _is_linear(p: Poly) -> bool:
     return all(len(m) <= 1 for m in p.terms)
 
 
-def _multiplied(fact: Poly, products: list[Monomial], bounds: FactBounds) -> Iterable[Poly]:
+def _multiplied(fact: Poly, products: list[Monomial], bounds: Bounds) -> Iterable[Poly]:
     """``fact * y`` for a product ``x * y`` with ``x`` in the fact and ``y`` not negative."""
     own = {m[0] for m in fact.terms if m}
     done: set[Monomial] = set()

@@ -6,16 +6,17 @@ import functools
 import math
 import operator
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from supple.base import dtypes
 from supple.base.errors import DiagnosticError
 from supple.ir import expr as E
-from supple.ir.expr import IntImm, Var
+from supple.ir.expr import IntImm, Var, int64
 from supple.ir.node import Expr, children
 from supple.ir.structural import SIZES, structural_equal, structural_hash
 from supple.sym import poly as P
+from supple.sym.cases import choice_of, equal_by_cases
 from supple.sym.fold import INTEGER
 from supple.sym.poly import Atom, Bounds, Interval, Poly
 
@@ -25,12 +26,20 @@ UNBOUNDED: Interval = (-math.inf, math.inf)
 NON_NEGATIVE: Interval = (0, math.inf)
 """What is known of a shape's symbol."""
 
+
+def _are_sizes(a: Poly, b: Poly, bounds: Bounds) -> bool:
+    """Whether C's division of them is that of Python."""
+    return bounds.of(a)[0] >= 0 and bounds.of(b)[0] > 0
+
+
 _POLY: dict[type, Callable[[Poly, Poly, Bounds], Poly | None]] = {
     E.Add: lambda a, b, _: a + b,
     E.Sub: lambda a, b, _: a - b,
     E.Mul: lambda a, b, _: P.product(a, b),
     E.FloorDiv: P.floordiv,
     E.FloorMod: P.floormod,
+    E.Div: lambda a, b, bounds: P.floordiv(a, b, bounds) if _are_sizes(a, b, bounds) else None,
+    E.Mod: lambda a, b, bounds: P.floormod(a, b, bounds) if _are_sizes(a, b, bounds) else None,
     E.Min: P.minimum,
     E.Max: P.maximum,
 }
@@ -47,7 +56,20 @@ def to_poly(e: Expr, bounds: Bounds) -> Poly:
         if id(current) in done:
             continue
         kind = type(current)
-        if isinstance(current, IntImm):
+        choice = choice_of(current)
+        if choice is not None:
+            condition, holds, fails = choice
+            sides = _compared(condition)
+            if sides is None:
+                done[id(current)] = _opaque_poly(current)
+            elif not expanded:
+                stack.append((current, True))
+                stack.extend((part, False) for part in (*sides, holds, fails))
+            else:
+                verdict = _decided(type(condition), done[id(sides[0])], done[id(sides[1])], bounds)
+                taken = None if verdict is None else holds if verdict else fails
+                done[id(current)] = _opaque_poly(current) if taken is None else done[id(taken)]
+        elif isinstance(current, IntImm):
             done[id(current)] = P.constant(current.value)
         elif isinstance(current, Var):
             done[id(current)] = P.of_var(current)
@@ -64,6 +86,25 @@ def to_poly(e: Expr, bounds: Bounds) -> Poly:
         else:
             done[id(current)] = _opaque_poly(current)
     return done[id(e)]
+
+
+def _compared(condition: Expr) -> tuple[Expr, Expr] | None:
+    """The sides of a comparison of integers."""
+    if not isinstance(condition, E.CompareOp) or not _is_plain_int(E.scalar_dtype(condition.a)):
+        return None
+    return condition.a, condition.b
+
+
+def _decided(kind: type, a: Poly, b: Poly, bounds: Bounds) -> bool | None:
+    """Whether a comparison holds for all values of the variables: True, False, or None where they decide."""
+    low, high = bounds.of(b - a)
+    if kind in (E.EQ, E.NE):
+        same = True if a == b else False if low > 0 or high < 0 else None
+        return same if kind is E.EQ or same is None else not same
+    if kind in (E.GT, E.GE):
+        low, high = -high, -low
+    least = 1 if kind in (E.LT, E.GT) else 0
+    return True if low >= least else False if high < least else None
 
 
 def _opaque_poly(e: Expr) -> Poly:
@@ -173,6 +214,15 @@ class Analyzer:
 
     def equal(self, a: Expr, b: Expr) -> bool | None:
         """True or False where it is proved for all values, None where it is undecided."""
+        verdict = self.equal_forms(a, b)
+        if verdict is not None:
+            return verdict
+        if all(P.atom_of(i).kind == "var" for e in (a, b) for i in P.atoms_of(self.canonical(e))):
+            return None
+        return True if equal_by_cases(a, b, self.canonical, self._bounds, evaluate) else None
+
+    def equal_forms(self, a: Expr, b: Expr) -> bool | None:
+        """`equal` as far as the canonical forms tell."""
         if a is b:
             return True
         difference = self.canonical(a) - self.canonical(b)
@@ -205,7 +255,14 @@ def _plain_size(e: Expr) -> Expr | None:
     return simple if isinstance(simple, (IntImm, Var)) else None
 
 
-SIZES["equal"] = SHAPES.equal
+def _equal_sizes(a: Expr, b: Expr) -> bool | None:
+    """Structurally equal sizes have one hash, and that of a symbol or number is its own."""
+    if (_plain_size(a) is None) != (_plain_size(b) is None):
+        return SHAPES.equal_forms(a, b)
+    return SHAPES.equal(a, b)
+
+
+SIZES["equal"] = _equal_sizes
 SIZES["plain"] = _plain_size
 
 
@@ -215,6 +272,52 @@ def product(values: tuple[Expr, ...] | list[Expr]) -> Expr:
     for value in values:
         total = total * SHAPES.canonical(value)
     return from_poly(total)
+
+
+def size_in_order(dims: Iterable[Expr]) -> Expr:
+    """The product of dimensions as it is read off a shape, from the first to the last; only numbers that meet are
+    multiplied."""
+    size: Expr = int64(1)
+    for dim in dims:
+        if isinstance(size, IntImm) and isinstance(dim, IntImm):
+            size = int64(size.value * dim.value)
+        elif isinstance(size, IntImm) and size.value == 1:
+            size = dim
+        elif not (isinstance(dim, IntImm) and dim.value == 1):
+            size = E.Mul(size, dim)
+    return size
+
+
+def rest_in_order(dims: Iterable[Expr], others: Iterable[Expr]) -> Expr:
+    """What is left of a shape's size without the factors of ``others``: symbols in the shape's order, then a number."""
+    (symbols, number), (divisors, divisor) = _factors(dims), _factors(others)
+    below: list[Expr] = []
+    for factor in divisors:
+        found = next((n for n, symbol in enumerate(symbols) if SHAPES.equal(symbol, factor) is True), None)
+        if found is None:
+            below.append(factor)
+        else:
+            del symbols[found]
+    if divisor and number % divisor == 0:
+        number, divisor = number // divisor, 1
+    size = size_in_order([*symbols, int64(number)])
+    return size if not below and divisor == 1 else E.FloorDiv(size, size_in_order([*below, int64(divisor)]))
+
+
+def _factors(dims: Iterable[Expr]) -> tuple[list[Expr], int]:
+    """The factors that are no numbers, from the first to the last, and the product of the numbers."""
+    symbols: list[Expr] = []
+    number = 1
+    stack = list(dims)[::-1]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, IntImm):
+            number *= current.value
+        elif isinstance(current, E.Mul):
+            stack.extend((current.b, current.a))
+        else:
+            symbols.append(current)
+    return symbols, number
 
 
 def exact_quotient(a: Expr, b: Expr) -> Expr | None:

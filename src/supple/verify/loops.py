@@ -26,7 +26,7 @@ from supple.ir.loop import (
     buffer_type,
 )
 from supple.ir.node import Expr, Node, children
-from supple.ir.types import BufferType, PrimType
+from supple.ir.types import BufferType, PointerType, PrimType
 from supple.ir.walk import free_symbols, post_order, statements
 
 LoopRule = Callable[[PrimFunc], Iterator[DiagnosticError]]
@@ -100,7 +100,8 @@ def _scoping(current: Node) -> tuple[list[Node], list[Var], list[Node]]:
         return outer, [current.loop_var], rest
     if isinstance(current, SBlock):
         new = [*(it.var for it in current.iter_vars), *current.alloc_buffers]
-        new += [m.buffer for m in current.match_buffers]
+        for match in current.match_buffers:  # a view's type introduces symbols: its strides, its offset
+            new += [match.buffer, *free_symbols(buffer_type(match.buffer))]
         domains: list[Node] = [e for it in current.iter_vars for e in (it.dom.min, it.dom.extent)]
         inner: list[Node] = [m.source for m in current.match_buffers]
         inner += [*current.reads, *current.writes, *([current.init] if current.init is not None else []), current.body]
@@ -124,6 +125,8 @@ def stores_have_the_buffer_s_dtype(func: PrimFunc) -> Iterator[DiagnosticError]:
         lanes = 1
         for index in store.indices:
             lanes *= dtypes.lanes(scalar_dtype(index))
+        lanes *= dtypes.lanes(wanted)
+        wanted = dtypes.element(wanted)
         if dtypes.element(actual) != wanted or dtypes.lanes(actual) != lanes:
             yield TypeCheckError(
                 f"the value stored in {store.buffer.name} has another dtype",
@@ -182,6 +185,41 @@ def blocks_bind_their_variables(func: PrimFunc) -> Iterator[DiagnosticError]:
             )
 
 
+def blocks_name_no_loops_around(func: PrimFunc) -> Iterator[DiagnosticError]:
+    """What a block with iteration variables does follows from them: it names no variable of a loop outside of it.
+
+    Asked of programs that are read by Relax's conventions (`Conventions.closed_blocks`); here a block may name them.
+    """
+    depths: dict[int, int] = {}  # loop variable -> the blocks around its loop
+    stack: list[tuple[Node, tuple[SBlock, ...]]] = [(func.body, ())]
+    seen: set[tuple[int, int]] = set()
+    while stack:
+        current, around = stack.pop()
+        if (id(current), len(around)) in seen:
+            continue
+        seen.add((id(current), len(around)))
+        parts: list[Node] = []
+        if isinstance(current, For):
+            depths[id(current.loop_var)] = len(around)
+            parts = [p for p in (current.min, current.extent, current.step, current.body) if p is not None]
+        elif isinstance(current, SBlockRealize):
+            block = current.block
+            stack.extend((value, around) for value in (*current.iter_values, current.predicate))
+            around = (*around, block) if block.iter_vars else around
+            parts = [*block.reads, *block.writes, *([] if block.init is None else [block.init]), block.body]
+        elif isinstance(current, Var):
+            if depths.get(id(current), len(around)) < len(around):
+                yield DiagnosticError(
+                    f"the block {around[-1].name_hint} names {current.name}, a loop outside of it",
+                    span=current.span or around[-1].span,
+                    hint=f"bind it: v{current.name} = T.axis.spatial(extent, {current.name})",
+                    rule="closed_block",
+                )
+        else:
+            parts = list(children(current))
+        stack.extend((part, around) for part in parts)
+
+
 def variables_are_bound_once(func: PrimFunc) -> Iterator[DiagnosticError]:
     """One place defines a variable: no loop variable, block variable or buffer is introduced twice."""
     seen: set[int] = set()
@@ -209,9 +247,9 @@ def _introduced(item: Node) -> list[Var]:
 
 
 def scalars_are_of_known_kinds(func: PrimFunc) -> Iterator[DiagnosticError]:
-    """Parameters are buffers or scalars."""
+    """Parameters are buffers, scalars or pointers."""
     for param in func.params:
-        if not isinstance(param.ty, (BufferType, PrimType)):
+        if not isinstance(param.ty, (BufferType, PrimType, PointerType)):
             yield DiagnosticError(
                 f"the parameter {param.name} is neither a buffer nor a scalar",
                 span=param.span or func.span,

@@ -26,7 +26,7 @@ from supple.ir.loop import BufferRegion, BufferStore, MatchBufferRegion, PrimFun
 from supple.ir.module import BaseFunc, IRModule
 from supple.ir.node import Expr, Type, children
 from supple.ir.op import Op
-from supple.ir.types import BufferType, DTensorType, FuncType, PrimType, TensorType
+from supple.ir.types import BufferType, DTensorType, FuncType, PrimType, TensorType, result_types
 from supple.ir.walk import free_symbols, post_order, substitute
 from supple.sym.relate import assignable, defined_symbols, dims_text, may_be_condition, tensor_dims
 from supple.sym.simplify import same_shape
@@ -351,17 +351,18 @@ def _check_call_tir(call: Call, callee: Expr, target: PrimFunc) -> Iterator[Faul
     name = getattr(callee, "name_hint", "?")
     args = call.args[1].fields if isinstance(call.args[1], Tuple) else ()
     extra: tuple[Expr, ...] = call.args[2].values if len(call.args) > 2 else ()  # type: ignore[attr-defined]
-    places = call.attrs.get("inplace_indices", (-1,) * len(call.ty_args))
-    if len(places) != len(call.ty_args) or any(not -1 <= place < len(args) for place in places):
+    types = result_types(call.ty_args)
+    places = call.attrs.get("inplace_indices", (-1,) * len(types))
+    if len(places) != len(types) or any(not -1 <= place < len(args) for place in places):
         yield TypeCheckError(
             f"call_tir_inplace of {name}: one index of an argument (or -1) for each result",
             span=call.span,
-            expected=f"{len(call.ty_args)} indices below {len(args)}",
+            expected=f"{len(types)} indices below {len(args)}",
             actual=str(list(places)),
             rule="call_tir",
         )
         return
-    fresh = [ty for ty, place in zip(call.ty_args, places, strict=True) if place < 0]
+    fresh = [ty for ty, place in zip(types, places, strict=True) if place < 0]
     given = [*((a, getattr(a, "ty", None)) for a in args), *((None, ty) for ty in fresh)]
     given += [(e, getattr(e, "ty", None)) for e in extra]
     what = f"call_tir of {name}"

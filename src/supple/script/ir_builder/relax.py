@@ -9,7 +9,7 @@ from supple.base.errors import DiagnosticError
 from supple.build.block_builder import BlockBuilder
 from supple.ir.expr import Call, Var
 from supple.ir.graph import BindingBlock, MatchCast, SeqExpr, VarBinding
-from supple.ir.node import Expr, Type
+from supple.ir.node import Expr, Type, set_field
 from supple.ir.op import Op
 from supple.script import relax as _names
 from supple.script.ir_builder.base import IRBuilder, IRBuilderFrame
@@ -125,6 +125,7 @@ class _BranchFrame(SeqExprFrame):
             )
         around.var_name, self.output = last.var.name, last.var
         made = builder.end_branch(last.var)
+        set_field(last.var, "name", f"{last.var.name}_{self.what.removeprefix('R.').lower()}")  # the if has the name
         self.binding_blocks = list(made.blocks)
         if isinstance(self, ThenFrame):
             around.then_expr = made

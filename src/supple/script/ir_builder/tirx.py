@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from supple.base.errors import DiagnosticError, NotSupportedError, TypeCheckError
+from supple.base.errors import DiagnosticError, TypeCheckError
 from supple.ir.expr import Range, Var, as_expr, const, is_buffer, scalar_dtype
 from supple.ir.loop import AssertStmt, Bind, IfThenElse, PrimFunc, SeqStmt
 from supple.ir.loop import While as WhileStmt
@@ -41,6 +41,7 @@ from supple.script.loop_forms import (
     SCOPES,
     STATEMENTS,
     VALUES,
+    assertion,
     finish_scope,
     nested_loops,
     root_block,
@@ -380,9 +381,9 @@ class IfFrame(TIRFrame):
 
     def body(self) -> Iterator[IfFrame]:
         state = _state("T.If")
-        with state.scope(), self.inside(state) as inside:
+        with state.scope(), self.inside(state):
             yield self
-        if "T.Then" not in self.branches or not (isinstance(inside[0], SeqStmt) and not inside[0].seq):
+        if "T.Then" not in self.branches or self.stmts:
             raise DiagnosticError("T.If holds T.Then, and nothing beside the two branches", rule="if")
         state.emit(IfThenElse(self.condition, self.branches["T.Then"], self.branches.get("T.Else")))
 
@@ -449,16 +450,17 @@ def bind(value: Any, type_annotation: Any = None, *, var: Var | None = None) -> 
 class AssertFrame(TIRFrame):
     """``with T.Assert(...)``: the assertion is made already; what stands inside follows it."""
 
-    def __init__(self, condition: Expr, message: str) -> None:
+    def __init__(self, made: AssertStmt) -> None:
         super().__init__()
-        self.condition, self.message_parts = condition, [message]
+        self.made = made
+        self.condition, self.message_parts = made.condition, list(made.parts)
 
     def body(self) -> Iterator[AssertFrame]:
         state = _state("T.Assert")
         with self.inside(state) as inside:
             yield self
         rest = inside[0].seq if isinstance(inside[0], SeqStmt) else (inside[0],)
-        made = AssertStmt(self.condition, self.message_parts[0])
+        made = self.made
         if isinstance(state, LooseState) and len(state.suites) == 1:
             state.emit(SeqStmt((made, *rest)) if rest else made)
             return
@@ -468,10 +470,8 @@ class AssertFrame(TIRFrame):
 
 def Assert(condition: Any, message: Any = "", error_kind: str = "RuntimeError") -> AssertFrame:
     """Raise with a message when a condition is false, before what stands inside: ``with T.Assert(n > 0, "n"): ...``"""
-    if error_kind != "RuntimeError":
-        raise NotSupportedError(f"T.Assert: assertions raise RuntimeError here, not {error_kind}")
-    text = "".join(as_name(part, "T.Assert") for part in message) if isinstance(message, (list, tuple)) else message
-    return AssertFrame(_condition(condition, "T.Assert"), as_name(text, "T.Assert"))
+    parts = message if isinstance(message, (list, tuple)) else [message]
+    return AssertFrame(assertion(_condition(condition, "T.Assert"), (error_kind, parts)))
 
 
 def add_to_parent(stmt: Stmt) -> None:
