@@ -31,7 +31,8 @@ from test_ops_registry import (
 
 from supple.base.errors import SuppleError
 from supple.base.target import Target, target
-from supple.build.te import TensorValue, as_placeholders, create_prim_func
+from supple.build.te import TensorValue, as_placeholders
+from supple.build.te_functions import create_prim_func
 from supple.codegen import kernel_parallel
 from supple.codegen.kernel import emit_kernel
 from supple.codegen.llvm import compile_text

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from supple.base.errors import ArgumentError, ExecutionError
 from supple.build import te
+from supple.build.te_functions import create_prim_func
 from supple.interp.loops import run_prim_func
 from supple.ir import expr as E
 from supple.ir.expr import Var
@@ -50,7 +51,7 @@ def test_vectorised_and_scalar_modes_agree(data: Any, rows: int, columns: int, r
         out = te.compute((N,), lambda i: te.sum(data.draw(formulas(x, y, i, k.var)), axis=k), "out")
     else:
         out = te.compute((N, columns), lambda i, j: data.draw(formulas(x, y, i, j)), "out")
-    func, _ = te.create_prim_func([x, y], [out])
+    func, _ = create_prim_func([x, y], [out])
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal((rows, columns)).astype("float32"), rng.standard_normal(columns).astype("float32")]
     results = []
@@ -71,7 +72,7 @@ def test_a_reduction_over_nothing_is_the_identity() -> None:
     x = te.placeholder((3, 0), "float32", "X")
     k = te.reduce_axis((0, 0), "k")
     for make, expected in ((te.sum, 0.0), (te.max, -np.inf), (te.min, np.inf), (te.prod, 1.0)):
-        func, _ = te.create_prim_func([x], [te.compute((3,), lambda i, make=make: make(x[i, k], axis=k), "out")])
+        func, _ = create_prim_func([x], [te.compute((3,), lambda i, make=make: make(x[i, k], axis=k), "out")])
         for vectorized in (True, False):
             out = np.full(3, 9, "float32")
             run_prim_func(func, [np.empty((3, 0), "float32"), out], vectorized=vectorized)
@@ -98,7 +99,7 @@ def f(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
 
 def test_arguments_that_do_not_fit_are_refused() -> None:
     x = te.placeholder((N, 4), "float32", "X")
-    func, _ = te.create_prim_func([x], [te.compute((N, 4), lambda i, j: x[i, j], "out")])
+    func, _ = create_prim_func([x], [te.compute((N, 4), lambda i, j: x[i, j], "out")])
     good = np.zeros((2, 4), "float32")
     for args, message in (
         ([good], "takes 2 arguments"),
@@ -124,7 +125,7 @@ def test_integer_arithmetic_has_defined_results() -> None:
         E.Mod: [1, -1, 1, -1, 0, 0],
     }
     for kind, values in expected.items():
-        func, _ = te.create_prim_func([a, b], [te.compute((6,), lambda i, kind=kind: kind(a[i], b[i]), "C")])
+        func, _ = create_prim_func([a, b], [te.compute((6,), lambda i, kind=kind: kind(a[i], b[i]), "C")])
         out = np.zeros(6, "int32")
         run_prim_func(func, [x, y, out])
         assert out.tolist() == values, kind

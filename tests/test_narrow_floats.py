@@ -33,7 +33,8 @@ from supple.base import dtypes
 from supple.base.errors import ArgumentError
 from supple.base.target import host, target
 from supple.build import te
-from supple.build.te import TensorValue, create_prim_func
+from supple.build.te import TensorValue
+from supple.build.te_functions import create_prim_func
 from supple.codegen.kernel import emit_kernel
 from supple.codegen.llvm import compile_text
 from supple.interp.graph import Interpreter

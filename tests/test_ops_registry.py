@@ -12,7 +12,8 @@ import supple.ops  # noqa: F401 - declares the operators
 from supple.base import dtypes
 from supple.build.block_builder import BlockBuilder
 from supple.build.infer import infer
-from supple.build.te import TensorValue, as_placeholders, create_prim_func
+from supple.build.te import TensorValue, as_placeholders
+from supple.build.te_functions import create_prim_func
 from supple.interp.loops import run_prim_func, symbol_values
 from supple.ir.expr import Call, IntImm, Var, as_expr
 from supple.ir.graph import ShapeExpr

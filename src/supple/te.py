@@ -26,10 +26,10 @@ from supple.build.te import (
     tag_scope,
 )
 from supple.build.te import TensorValue as Tensor
-from supple.build.te import create_prim_func as _create
 from supple.build.te import extern as _extern
 from supple.build.te import placeholder as _placeholder
 from supple.build.te import reduce_axis as _reduce_axis
+from supple.build.te_functions import create_prim_func as _create
 from supple.ir.conventions import users_formula
 from supple.ir.expr import Range, Var, const
 from supple.ir.loop import CommReducer, Evaluate, IterVar, PrimFunc

@@ -12,7 +12,8 @@ from supple.base.source import Span
 from supple.build.index_types import IndexTypes, sizes_are_wide
 from supple.build.infer import infer
 from supple.build.normal_form import NESTED, Normalizer, castable, is_leaf
-from supple.build.te import TensorValue, as_placeholders, create_prim_func
+from supple.build.te import TensorValue, as_placeholders
+from supple.build.te_functions import create_prim_func
 from supple.ir.conventions import conventions
 from supple.ir.expr import Call, DataflowVar, Var, is_scalar, place_of_use, scalar_dtype
 from supple.ir.graph import (
