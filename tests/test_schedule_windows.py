@@ -84,3 +84,28 @@ def test_output_channels_share_what_is_read() -> None:
     text = schedule_func(func, target("llvm -mcpu=haswell")).script()
     assert "acc = T.alloc_buffer((T.int64(4), T.int64(24))" in text
     assert "T.vectorized(T.int64(8))" in text
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int64", "bool"])
+def test_every_second_element(dtype: str) -> None:
+    """Read from the first to the last of them and no further: the buffer ends there."""
+    func = from_source(
+        HEAD
+        + f"""
+@T.prim_func(private=True)
+def f(x: T.handle, y: T.handle):
+    N = T.int64()
+    X = T.match_buffer(x, (2 * N,), "{dtype}")
+    Y = T.match_buffer(y, (N,), "{dtype}")
+    for j in range(N):
+        with T.sblock("y"):
+            vj = T.axis.spatial(N, j)
+            Y[vj] = X[vj * 2 + 1]
+"""
+    )
+    kernel = Kernel(func.with_attr("tirx.noalias", True))
+    for n in (0, 1, 7, 8, 33, 100):
+        x = np.random.default_rng(n).integers(0, 2 if dtype == "bool" else 100, 2 * n).astype(dtype)
+        y = np.zeros(n, dtype)
+        kernel(x, y)
+        np.testing.assert_array_equal(y, x[1::2])

@@ -223,7 +223,7 @@ def _check(
 
 
 def load(state: State, node: E.BufferLoad) -> Task:
-    """A scalar or vector load; evenly spaced lanes of stride 1 are one vector load."""
+    """A scalar or vector load; lanes next to each other are one vector load, every second element is two."""
     storage = state.buffer(node.buffer)
     linear: Linear = yield flat_index(state, node.buffer, node.indices, node.span)
     if linear.lanes == 1:
@@ -234,10 +234,25 @@ def load(state: State, node: E.BufferLoad) -> Task:
         return _load(state, storage, address(state, storage, linear), dtype)
     if not linear.general and linear.stride == 0:
         return b.splat(_load(state, storage, address(state, storage, linear), storage.dtype), linear.lanes)
+    if not linear.general and linear.stride == 2 and linear.lanes > 2:
+        return _every_second(state, storage, linear, dtype)
     vector = Value("zeroinitializer", dtype)
     for lane, pointer in enumerate(_lane_addresses(state, storage, linear)):
         vector = b.insert(vector, _load(state, storage, pointer, storage.dtype), lane)
     return vector
+
+
+def _every_second(state: State, storage: Storage, linear: Linear, dtype: str) -> Value:
+    """Lanes two elements apart, from two vectors that reach from the first to the last of them and no further."""
+    b, lanes = state.builder, linear.lanes
+    starts = (Linear(linear.const + skip, linear.terms) for skip in (0, lanes - 1))
+    first, second = (_load(state, storage, address(state, storage, start), dtype) for start in starts)
+    reached = (lanes + 1) // 2  # lanes that the first vector holds
+    places = [2 * n if n < reached else lanes + 2 * n - (lanes - 1) for n in range(lanes)]
+    mask, kind = ", ".join(f"i32 {place}" for place in places), llvm_type(dtype)
+    return b.pure(
+        f"shufflevector {kind} {first.ref}, {kind} {second.ref}, <{lanes} x i32> <{mask}>", dtype, (first, second), "s"
+    )
 
 
 def store(state: State, buffer: Var, indices: tuple[Expr, ...], value: Value, span: Span | None) -> Task:

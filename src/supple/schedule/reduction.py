@@ -60,7 +60,6 @@ LEAST_PANEL = 1 << 10
 ROWS = 8
 """Rows that are taken in before partial results are stored again."""
 
-
 MOST_APART = 4
 """How far apart the elements of a vector may lie: those of a strided convolution."""
 
@@ -162,7 +161,7 @@ def schedule_reduction(nest: Nest, target: Target) -> Stmt | None:
             made = L.parallel_around(spatial, {}, lambda at: rule.rows([at], row, rest))
         else:
             made = L.parallel_around(spatial, {}, lambda at: rule.in_order(at, reduce))
-    return L.block(*views, *(AllocBuffer(b) for b in rule.buffers), L.proved(made))
+    return L.block(*views, L.proved(made))
 
 
 def _with_long_axes(nest: Nest) -> tuple[list[Stmt], Nest]:
@@ -197,7 +196,6 @@ class _Rule:
         self.update = update
         self.unroll = unroll
         self.lanes = lanes_of(nest, target)
-        self.buffers: list[Var] = []
         self.alone = False  # no loop around the columns
 
     def narrow(self, columns: int | None) -> None:
