@@ -73,20 +73,21 @@ def parts(store: BufferStore, axis: Axis) -> list[Part]:
 def _comparisons(value: Expr, var: Var) -> list[E.CompareOp]:
     """The comparisons with a variable that conditions of what is evaluated lazily consist of."""
     varies = containing(value, lambda node: node is var)
-    found: list[E.CompareOp] = []
-    for node in pre_order(value):
-        if not (isinstance(node, Call) and is_lazy(node)):
+    pending = [node.args[0] for node in pre_order(value) if isinstance(node, Call) and is_lazy(node)]
+    found: dict[int, E.CompareOp] = {}
+    seen: set[int] = set()
+    while pending:
+        condition = pending.pop()
+        if id(condition) in seen:  # parts are shared
             continue
-        stack: list[Expr] = [node.args[0]]
-        while stack:
-            condition = stack.pop()
-            if isinstance(condition, (E.And, E.Or)):
-                stack.extend((condition.a, condition.b))
-            elif isinstance(condition, E.Not):
-                stack.append(condition.a)
-            elif isinstance(condition, (E.LT, E.LE, E.GT, E.GE)) and id(condition) in varies:
-                found.append(condition)
-    return found
+        seen.add(id(condition))
+        if isinstance(condition, (E.And, E.Or)):
+            pending.extend((condition.a, condition.b))
+        elif isinstance(condition, E.Not):
+            pending.append(condition.a)
+        elif isinstance(condition, (E.LT, E.LE, E.GT, E.GE)) and id(condition) in varies:
+            found[id(condition)] = condition
+    return list(found.values())
 
 
 def _cut(e: E.CompareOp, axis: Axis) -> _Cut | None:
