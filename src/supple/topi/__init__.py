@@ -35,7 +35,7 @@ from supple.ir.expr import cast as _cast
 from supple.ir.intrinsics import intrinsic
 from supple.ir.intrinsics import reinterpret as _bits
 from supple.ops.layouts import free_layout
-from supple.relax import op as relax_op
+from supple.script import relax as relax_op
 from supple.topi import image as image
 from supple.topi import nn as nn
 from supple.topi import tag as tag

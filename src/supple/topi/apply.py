@@ -19,7 +19,7 @@ from supple.ir.node import Expr, Node
 from supple.ir.op import Op, settle_literals
 from supple.ir.types import TensorType
 from supple.ir.walk import substitute, transform
-from supple.relax import op as O
+from supple.script import relax as O
 
 
 def apply(op: Op, *args: Any, **attrs: Any) -> TensorValue:

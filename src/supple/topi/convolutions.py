@@ -7,7 +7,7 @@ from typing import Any
 
 from supple.build.te import TensorValue
 from supple.ir.expr import IntImm
-from supple.relax import op as relax_op
+from supple.script import relax as relax_op
 from supple.sym.simplify import SHAPES
 from supple.topi.apply import apply, named
 

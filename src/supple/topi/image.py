@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from supple.build.te import TensorValue
-from supple.relax import op as relax_op
+from supple.script import relax as relax_op
 from supple.topi.apply import apply, public
 
 

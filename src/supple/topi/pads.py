@@ -9,7 +9,7 @@ from supple.build import te
 from supple.build.te import TensorValue
 from supple.ir.expr import GE, LT, Select, int64
 from supple.ir.node import Expr
-from supple.relax import op as relax_op
+from supple.script import relax as relax_op
 from supple.sym.simplify import SHAPES
 from supple.topi.apply import apply, named
 

@@ -10,7 +10,7 @@ from supple.build.te import TensorValue
 from supple.ir.expr import EQ, GE, LE, LT, And, FloorDiv, FloorMod, IntImm, Select, as_expr, cast, const, int64
 from supple.ir.intrinsics import intrinsic
 from supple.ir.node import Expr
-from supple.relax import op as relax_op
+from supple.script import relax as relax_op
 from supple.sym.simplify import SHAPES
 from supple.topi.apply import apply
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from supple.build.te import TensorValue
 from supple.ir.graph import constant
-from supple.relax import op as relax_op
+from supple.script import relax as relax_op
 from supple.topi.apply import apply, apply_many, public
 
 
