@@ -404,7 +404,8 @@ def test_loops_over_ranges_are_programs(eager: None) -> None:
     for m in (1, 2, 3, 4, 5):
         x = rng.standard_normal((m, 40)).astype("float32")
         out = _same_for_all_threads(kernel, lambda x=x, m=m: [x, w, np.zeros((m, 200), "float32")])[2]
-        interpreted = [x, w, np.zeros((m, 200), "float32")]
-        run_prim_func(again, interpreted)
-        np.testing.assert_array_equal(interpreted[2], out)
+        if m in (1, 3):  # a thread's rows alone, and some beside: the interpreter is slow
+            interpreted = [x, w, np.zeros((m, 200), "float32")]
+            run_prim_func(again, interpreted)
+            np.testing.assert_array_equal(interpreted[2], out)
         np.testing.assert_allclose(out, x @ w, rtol=1e-4, atol=1e-4)
