@@ -229,36 +229,34 @@ def sigmoid_of(m: Math, x: Value) -> Value:
     return m.div(top, m.add(m.c(1), e))
 
 
-def _sinh_within(m: Math, x: Value) -> Value:
-    u = _expm1_within(m, m.abs(x))
-    return m.copysign(m.mul(m.c(0.5), m.add(u, m.div(u, m.add(u, m.c(1))))), x)
+def _sinh_within(m: Math, a: Value) -> Value:
+    u = _expm1_within(m, a)
+    return m.mul(m.c(0.5), m.add(u, m.div(u, m.add(u, m.c(1)))))
 
 
-def _cosh_within(m: Math, x: Value) -> Value:
-    e = exp_within(m, m.abs(x))
+def _cosh_within(m: Math, a: Value) -> Value:
+    e = exp_within(m, a)
     return m.mad(m.c(0.5), e, m.div(m.c(0.5), e))
 
 
 def sinh_of(m: Math, x: Value) -> Value:
-    return m.mostly(x, _limit(m), _sinh_within, "sinh", _near_or_far(_sinh_within))
+    return m.copysign(m.mostly(m.abs(x), _limit(m), _sinh_within, "sinh", _near_or_far(_sinh_within)), x)
 
 
 def cosh_of(m: Math, x: Value) -> Value:
-    return m.mostly(x, _limit(m), _cosh_within, "cosh", _near_or_far(_cosh_within))
+    return m.mostly(m.abs(x), _limit(m), _cosh_within, "cosh", _near_or_far(_cosh_within))
 
 
 @functools.cache
 def _near_or_far(within: Callable[[Math, Value], Value]) -> Callable[[Math, Value], Value]:
-    """Hyperbolic sine and cosine where ``e**x`` may be infinite: there they are half of it, and half its root
-    squared."""
+    """Hyperbolic sine and cosine of a magnitude ``a`` where ``e**a`` may be infinite: there they are half of it, and
+    half its root squared."""
 
-    def anywhere(m: Math, x: Value) -> Value:
+    def anywhere(m: Math, a: Value) -> Value:
         limit = _limit(m)
-        root = _exp_anywhere(m, m.mul(m.abs(x), m.c(0.5)))
+        root = _exp_anywhere(m, m.mul(a, m.c(0.5)))
         far = m.mul(m.mul(m.c(0.5), root), root)
-        if within is _sinh_within:
-            far = m.copysign(far, x)
-        return m.select(m.gt(m.abs(x), m.c(limit)), far, within(m, m.clamp(x, -limit, limit)))
+        return m.select(m.gt(a, m.c(limit)), far, within(m, m.at_most(a, limit)))
 
     return anywhere
 

@@ -192,7 +192,7 @@ def _fmod_of(top: int) -> Callable[[Math, Value, Value], Value]:
     def emit(m: Math, x: Value, y: Value) -> Value:
         divisor = m.abs(y)
         plain = m.b.op("and", m.gt(divisor, m.c(2.0**-900)), m.lt(divisor, m.c(2.0**900)))
-        measure = m.select(plain, m.div(x, y), m.c(math.inf))
+        measure = m.select(plain, m.div(m.abs(x), divisor), m.c(math.inf))  # the quotient that is needed anyway
         return m.mostly(measure, _USUAL, _fmod_usual, f"fmod{top}", anywhere, x, y)
 
     return emit

@@ -57,14 +57,11 @@ def parts(store: BufferStore, axis: Axis) -> list[Part]:
     places = _in_order([cut.place for cut in cuts.values()])
     if not places or len(places) >= MOST:
         return [Part(L.number(0), extent, store)]
+    placed = {node: (_position(cut.place, places), cut.before) for node, cut in cuts.items()}
     ends = [L.plain(E.Min(E.Max(place, L.number(0)), extent)) for place in places]
     found: list[Part] = []
     for n, (first, end) in enumerate(zip([L.number(0), *ends], [*ends, extent], strict=True)):
-        known = {
-            node: (n <= place) is cut.before
-            for node, cut in cuts.items()
-            if (place := _position(cut.place, places)) is not None
-        }
+        known = {node: (n <= place) is before for node, (place, before) in placed.items() if place is not None}
         if L.constant(L.sub(end, first)) != 0:
             found.append(Part(first, end, _decided(store, known)))
     return found or [Part(L.number(0), extent, store)]
