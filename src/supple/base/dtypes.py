@@ -149,10 +149,8 @@ def is_bool(name: str) -> bool:
 
 def fits(value: int, name: str) -> bool:
     """Whether an integer is a value of an integer dtype (of bool: 0 or 1)."""
-    if is_bool(name):
-        return value in (0, 1)
-    limits = np.iinfo(to_numpy(name))  # type: ignore[type-var]
-    return bool(limits.min <= value <= limits.max)
+    low, high = int_range(name)
+    return low <= value <= high
 
 
 def nbytes(name: str) -> int:
@@ -207,6 +205,7 @@ def extreme(name: str, low: bool) -> float:
     return float(infinite)
 
 
+@functools.lru_cache(maxsize=4096)
 def int_range(name: str) -> tuple[int, int]:
     """The least and the greatest value of an integer or bool dtype."""
     dtype = row(name)

@@ -103,8 +103,7 @@ class IntImm(ExprWithOps):
         _relax_order(self)
         if dtypes.row(self.dtype).kind not in ("bool", "int", "uint"):
             raise TypeError(f"IntImm: expected an integer or bool dtype, got {self.dtype!r}")
-        low, high = dtypes.int_range(self.dtype)
-        if not low <= self.value <= high:
+        if not dtypes.fits(self.value, self.dtype):
             shown = self.value if abs(self.value) >> 128 == 0 else f"a number of {self.value.bit_length()} bits"
             raise NumberRangeError(f"{shown} does not fit in {self.dtype}")
 

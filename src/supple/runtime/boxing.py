@@ -335,8 +335,7 @@ def check_number(value: object, dtype: str, where: str) -> int | float:
     if row.kind == "float" and isinstance(value, _REAL) and not isinstance(value, bool):
         return float(value)  # type: ignore[arg-type]
     if row.kind in ("int", "uint") and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        low, high = dtypes.int_range(dtype)
-        if low <= int(value) <= high:
+        if dtypes.fits(int(value), dtype):
             return int(value)
         raise ArgumentError(f"{where}: {value} does not fit in {dtype}")
     raise ArgumentError(f"{where}: expected a {dtype} number, got {describe(value)}")

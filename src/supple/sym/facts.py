@@ -41,13 +41,9 @@ class Facts:
 def dtype_interval(dtype: str) -> Interval:
     """The values of a dtype. Those of 64 bits count as unbounded: sums of them are not taken to wrap."""
     row = dtypes.row(dtype)
-    if row.kind == "bool":
-        return 0, 1
-    if row.kind == "uint":
-        return 0, (math.inf if row.bits >= 64 else (1 << row.bits) - 1)
-    if row.kind == "int" and row.bits < 64:
-        return -(1 << (row.bits - 1)), (1 << (row.bits - 1)) - 1
-    return -math.inf, math.inf
+    if row.kind in ("bool", "int", "uint") and row.bits < 64:
+        return dtypes.int_range(dtype)
+    return (0 if row.kind == "uint" else -math.inf), math.inf
 
 
 def intersect(a: Interval, b: Interval) -> Interval:
